@@ -1,0 +1,67 @@
+"""Zero mean and unit variance for continuous attributes, learnt on the training graphs of a fold only."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+
+from egin_dgl.data.dataset import GraphDataset
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """x ← (x − mean) / std on the leading, continuous columns; one-hot columns stay 0 and 1.
+
+    Fitting on all graphs would let the test fold speak into training, so a fold fits its own.
+    """
+
+    node_mean: tuple[float, ...] = ()
+    node_std: tuple[float, ...] = ()
+    edge_mean: tuple[float, ...] = ()
+    edge_std: tuple[float, ...] = ()
+
+    @classmethod
+    def fit(cls, dataset: GraphDataset, train_indices: Sequence[int] | torch.Tensor) -> "Standardizer":
+        """Mean and standard deviation over the nodes and edges of the graphs `train_indices`."""
+        training = torch.zeros(len(dataset), dtype=torch.bool, device=dataset.labels.device)
+        training[torch.as_tensor(train_indices, dtype=torch.long, device=training.device)] = True
+        in_nodes = training.repeat_interleave(dataset.node_offsets.diff())
+        in_edges = training.repeat_interleave(dataset.edge_offsets.diff())
+        return cls(
+            *_moments(dataset.node_feats[in_nodes, : dataset.info.node_attributes]),
+            *_moments(dataset.edge_feats[in_edges, : dataset.info.edge_attributes]),
+        )
+
+    def apply(self, dataset: GraphDataset) -> GraphDataset:
+        """The dataset with standardised features; the same dataset where it has no continuous column."""
+        if not self.node_mean and not self.edge_mean:
+            return dataset
+        return dataset.with_features(
+            _scaled(dataset.node_feats, self.node_mean, self.node_std),
+            _scaled(dataset.edge_feats, self.edge_mean, self.edge_std),
+        )
+
+    def to_dict(self) -> dict[str, list[float]]:
+        return {key: list(values) for key, values in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, list[float]]) -> "Standardizer":
+        return cls(**{key: tuple(map(float, numbers)) for key, numbers in values.items()})
+
+
+def _moments(columns: torch.Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    columns = columns.double().cpu()  # float32 sums over 200,000 edges lose digits
+    if columns.numel() == 0:
+        return (0.0,) * columns.shape[1], (1.0,) * columns.shape[1]
+    mean, std = columns.mean(0), columns.std(0, correction=0)
+    constant = std <= 1e-9 * mean.abs()  # a constant column's std is rounding noise, not always exactly 0
+    return tuple(mean.tolist()), tuple(std.masked_fill(constant, 1.0).tolist())
+
+
+def _scaled(feats: torch.Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> torch.Tensor:
+    if not mean:
+        return feats
+    feats = feats.clone()
+    leading = feats[:, : len(mean)].double()
+    feats[:, : len(mean)] = ((leading - leading.new_tensor(mean)) / leading.new_tensor(std)).to(feats.dtype)
+    return feats

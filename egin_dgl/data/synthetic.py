@@ -1,0 +1,82 @@
+"""Generated graphs that 1-WL cannot tell apart and E-WL can."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+
+from egin_dgl.data.dataset import GraphDataset, Options, from_arrays
+from egin_dgl.data.tu import TUArrays
+from egin_dgl.errors import ConfigError
+
+SINGLE, DOUBLE = 1, 2
+RING, PENDANT = 0, 1
+CLASSES = ("alternating", "scrambled")
+
+
+def bonds(
+    graphs: int = 400, skeletons: int = 4, seed: int = 0, use_edge_features: bool = True
+) -> GraphDataset:
+    """Rings of single and double bonds: does every ring atom have exactly one double bond?
+
+    A skeleton is a ring of 2m atoms (6, 8, 10 or 12) with a few pendant atoms on single bonds. m ring bonds are
+    double. In class 0 they alternate, as in benzene; in class 1 the same m lie elsewhere, so that some atom has two
+    and another none. Both classes use every skeleton equally often, and node labels (ring, pendant) belong to the
+    skeleton: seen without bonds, the two classes are the same graphs. So whatever ignores edges (1-WL, GIN, any
+    message passing on nodes) answers 50 %, and so does whatever only counts bonds per graph, while one step of
+    E-WL sees the atom with two double bonds.
+
+    graphs: how many, even, half in each class.  skeletons: how many different ones.  seed: of places and orders.
+    """
+    for option, value, least in (("graphs", graphs, 2), ("skeletons", skeletons, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ConfigError(f"bonds: {option} must be a whole number of at least {least}, got {value!r}")
+    if graphs % 2:
+        raise ConfigError(f"bonds: graphs must be even, half of them in each class, got {graphs}")
+    rng = np.random.default_rng(seed)
+    shapes = [_skeleton(number, rng) for number in range(skeletons)]
+    edges, labels, atoms, owners, start = [], [], [], [], 0
+    for graph in range(graphs):
+        ring, places = shapes[graph // 2 % skeletons]
+        bond = _alternating(ring, rng) if graph % 2 == 0 else _scrambled(ring, rng)
+        size = ring + len(places)
+        around = np.stack([np.arange(ring), (np.arange(ring) + 1) % ring])
+        edges.append(start + np.concatenate([around, np.stack([places, np.arange(ring, size)])], axis=1))
+        labels.append(np.concatenate([bond, np.full(len(places), SINGLE)]))
+        atoms.append(np.where(np.arange(size) < ring, RING, PENDANT))
+        owners.append(np.full(size, graph))
+        start += size
+    one_way = np.concatenate(edges, axis=1)
+    both_ways = np.concatenate([one_way, one_way[::-1]], axis=1)
+    arrays = TUArrays(
+        node_graph=np.concatenate(owners),
+        src=both_ways[0],
+        dst=both_ways[1],
+        graphs=int(graphs),
+        graph_labels=np.arange(graphs) % 2,
+        node_labels=np.concatenate(atoms)[:, None],
+        edge_labels=np.tile(np.concatenate(labels), 2)[:, None],
+    )
+    recipe = f"bonds graphs={graphs} skeletons={skeletons} seed={seed} use_edge_features={use_edge_features}"
+    digest = hashlib.sha256(b"".join(x.tobytes() for x in (both_ways, arrays.edge_labels)) + recipe.encode())
+    options = Options(use_edge_features=use_edge_features)
+    dataset = from_arrays(arrays, "bonds", options, digest=digest.hexdigest(), origin=f"generated: {recipe}")
+    return replace(dataset, info=replace(dataset.info, class_names=CLASSES))
+
+
+def _skeleton(number: int, rng: np.random.Generator) -> tuple[int, np.ndarray]:
+    """Ring size, and the ring atoms that carry a pendant one; 1 to 3 of them, so both atom labels always occur."""
+    ring = 6 + 2 * (number % 4)
+    return ring, np.sort(rng.choice(ring, size=rng.integers(1, 4), replace=False))
+
+
+def _alternating(ring: int, rng: np.random.Generator) -> np.ndarray:
+    return np.where(np.arange(ring) % 2 == rng.integers(2), DOUBLE, SINGLE)
+
+
+def _scrambled(ring: int, rng: np.random.Generator) -> np.ndarray:
+    bond = np.repeat([SINGLE, DOUBLE], ring // 2)
+    while True:
+        rng.shuffle(bond)
+        if (bond == np.roll(bond, 1)).any():  # two equal neighbours: not alternating
+            return bond.copy()

@@ -1,0 +1,215 @@
+"""TU text → arrays: the only parser.
+
+A TU dataset is a handful of text tables whose rows line up: one row per directed edge in _A (two node numbers, from
+1), one per node in _graph_indicator (its graph's number, from 1), one per graph in _graph_labels, and optional
+labels and attributes of nodes and edges with any number of columns.
+"""
+
+import io
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from egin_dgl.data.sources import RawFiles
+from egin_dgl.errors import DataError
+
+log = logging.getLogger(__name__)
+
+_NUMBER = re.compile(
+    r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII
+)
+_EXACT = 2.0**53  # up to here a float64, which everything is parsed as, holds every integer
+
+
+@dataclass(frozen=True)
+class TUArrays:
+    """N nodes, E directed edges and G graphs as numpy arrays, all numbers from 0.
+
+    node_graph (N,) is non-decreasing; src, dst (E,) are node numbers across the whole dataset. Labels are (·, k)
+    int64, attributes (·, a) float64, graph_labels (G,) the integers of the file; what the dataset lacks is None.
+    """
+
+    node_graph: np.ndarray
+    src: np.ndarray
+    dst: np.ndarray
+    graphs: int
+    graph_labels: np.ndarray | None = None
+    node_labels: np.ndarray | None = None
+    node_attributes: np.ndarray | None = None
+    edge_labels: np.ndarray | None = None
+    edge_attributes: np.ndarray | None = None
+    warnings: tuple[str, ...] = ()
+
+    def noting(self, message: str, **changes: object) -> "TUArrays":
+        """A changed copy that remembers, and logs, what was changed in the data."""
+        log.warning(message)
+        return replace(self, warnings=(*self.warnings, message), **changes)
+
+
+def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
+    """Parse and check one dataset; every fault is a DataError with file and line.
+
+    `need_labels=False` is for prediction on new graphs, whose _graph_labels file need not exist.
+    """
+    graph_ids = _integers(raw, "graph_indicator", columns=1)[:, 0]
+    edges = _integers(raw, "A", columns=2)
+    labels = None
+    if need_labels or raw.read("graph_labels") is not None:
+        labels = _integers(raw, "graph_labels", columns=1)[:, 0]
+    nodes, where = len(graph_ids), raw.path("graph_indicator")
+
+    _refuse(graph_ids < 1, where, lambda row: f"graph id {graph_ids[row]} is below 1")
+    falls = np.concatenate([[False], np.diff(graph_ids) < 0])
+    _refuse(
+        falls,
+        where,
+        lambda row: f"graph id {graph_ids[row]} after {graph_ids[row - 1]}, ids must not descend",
+    )
+    if labels is not None:
+        absent = f"but {raw.path('graph_labels')} has only {len(labels)} rows"
+        _refuse(graph_ids > len(labels), where, lambda row: f"graph id {graph_ids[row]}, {absent}")
+    _refuse(
+        ((edges < 1) | (edges > nodes)).any(axis=1),
+        raw.path("A"),
+        lambda row: f"edge {edges[row, 0]}, {edges[row, 1]} leaves the nodes 1 to {nodes} that {where} lists",
+    )
+    src, dst = np.ascontiguousarray(edges.T) - 1
+    kept, node_graph = np.unique(graph_ids, return_inverse=True)
+    _refuse(
+        node_graph[src] != node_graph[dst],
+        raw.path("A"),
+        lambda row: (
+            f"edge {edges[row, 0]}, {edges[row, 1]} joins graphs {graph_ids[src[row]]} and {graph_ids[dst[row]]}"
+        ),
+    )
+
+    arrays = TUArrays(
+        node_graph=node_graph,
+        src=src,
+        dst=dst,
+        graphs=len(kept),
+        graph_labels=labels if labels is None else labels[kept - 1],
+        node_labels=_aligned(
+            raw, _optional_integers(raw, "node_labels"), "node_labels", nodes, "graph_indicator"
+        ),
+        node_attributes=_aligned(
+            raw, _reals(raw, "node_attributes"), "node_attributes", nodes, "graph_indicator"
+        ),
+        edge_labels=_aligned(raw, _optional_integers(raw, "edge_labels"), "edge_labels", len(src), "A"),
+        edge_attributes=_aligned(raw, _reals(raw, "edge_attributes"), "edge_attributes", len(src), "A"),
+    )
+    ids = kept[-1] if labels is None else len(labels)
+    if ids > len(kept):
+        before = np.concatenate([[0], kept])
+        first = before[np.argmax(np.diff(before, append=ids + 1) > 1)] + 1
+        arrays = arrays.noting(
+            f"{where}: {ids - len(kept)} graph(s) without a node dropped, the first is {first}"
+        )
+    return arrays
+
+
+def arrange_edges(arrays: TUArrays, symmetric: bool = True, self_loops: bool = False) -> TUArrays:
+    """Group edges by graph; drop self-loops unless wanted; add the reverse of each one-way edge if `symmetric`.
+
+    A reverse edge is added, with the same label and attributes, only where (v, u) does not occur at all: files that
+    list both directions, as nearly all do, stay as they are, and parallel edges are kept.
+    """
+    src, dst = arrays.src, arrays.dst
+    rows = np.arange(len(src))
+    if not self_loops and (loops := src == dst).any():
+        arrays = arrays.noting(f"{loops.sum()} self-loop(s) removed")
+        rows = rows[~loops]
+    ends = np.stack([src[rows], dst[rows]])
+    if symmetric:
+        nodes = len(arrays.node_graph)
+        one_way = ~np.isin(ends[1] * nodes + ends[0], ends[0] * nodes + ends[1])
+        if one_way.any():
+            arrays = arrays.noting(f"{one_way.sum()} one-way edge(s) given their reverse")
+            rows = np.concatenate([rows, rows[one_way]])
+            ends = np.concatenate([ends, ends[::-1, one_way]], axis=1)
+    order = np.argsort(arrays.node_graph[ends[0]], kind="stable")
+    rows, (src, dst) = rows[order], ends[:, order]
+    labels, attributes = (x if x is None else x[rows] for x in (arrays.edge_labels, arrays.edge_attributes))
+    return replace(arrays, src=src, dst=dst, edge_labels=labels, edge_attributes=attributes)
+
+
+def _table(raw: RawFiles, suffix: str) -> np.ndarray:
+    path, data = raw.path(suffix), raw.read(suffix)
+    if data is None:
+        raise DataError(f"{path} is missing; a dataset needs _A, _graph_indicator and _graph_labels")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError(f"{path}, line {line}: byte {data[error.start]:#04x} is not text") from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+    if not text:
+        raise DataError(f"{path} is empty")
+    delimiter = "," if "," in text else None
+    try:
+        table = np.loadtxt(io.StringIO(text), delimiter=delimiter, comments=None, ndmin=2)
+    except ValueError as error:
+        raise _fault(path, text, delimiter) from error
+    # loadtxt skips blank lines, after which row and line would disagree
+    if len(table) != text.count("\n") + 1:
+        raise _fault(path, text, delimiter)
+    return table
+
+
+def _fault(path: str, text: str, delimiter: str | None) -> DataError:
+    """Find the line that the fast parser stumbled over."""
+    width = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        fields = [field.strip() for field in line.split(delimiter)]
+        if not line.strip():
+            return DataError(f"{path}, line {number}: blank line between rows")
+        for field in fields:
+            if not _NUMBER.fullmatch(field):
+                return DataError(f"{path}, line {number}: {field[:40]!r} is not a number")
+        width = width or len(fields)
+        if len(fields) != width:
+            return DataError(f"{path}, line {number}: {len(fields)} column(s) where line 1 has {width}")
+    return DataError(f"{path} is not a table of numbers")
+
+
+def _refuse(bad: np.ndarray, path: str, describe: Callable[[int], str]) -> None:
+    """Raise for the first bad row, told by its line: rows and lines agree, as no line inside a table is blank."""
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"{path}, line {row + 1}: {describe(row)}")
+
+
+def _integers(raw: RawFiles, suffix: str, columns: int | None = None) -> np.ndarray:
+    table, path = _table(raw, suffix), raw.path(suffix)
+    if columns is not None and table.shape[1] != columns:
+        raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {columns} are needed")
+    wrong = ~(np.abs(table) <= _EXACT) | (table != np.floor(table))
+    _refuse(wrong.any(axis=1), path, lambda row: f"{table[row][wrong[row]][0]} where an integer is needed")
+    return table.astype(np.int64)
+
+
+def _optional_integers(raw: RawFiles, suffix: str) -> np.ndarray | None:
+    return None if raw.read(suffix) is None else _integers(raw, suffix)
+
+
+def _reals(raw: RawFiles, suffix: str) -> np.ndarray | None:
+    if raw.read(suffix) is None:
+        return None
+    table = _table(raw, suffix)
+    # features are float32: what overflows there is infinite
+    wrong = ~(np.abs(table) <= np.finfo(np.float32).max)
+    _refuse(
+        wrong.any(axis=1),
+        raw.path(suffix),
+        lambda row: f"attribute {table[row][wrong[row]][0]} is not finite",
+    )
+    return table
+
+
+def _aligned(raw: RawFiles, table: np.ndarray | None, suffix: str, rows: int, of: str) -> np.ndarray | None:
+    if table is not None and len(table) != rows:
+        raise DataError(f"{raw.path(suffix)} has {len(table)} rows where {raw.path(of)} has {rows}")
+    return table

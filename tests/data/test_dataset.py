@@ -1,0 +1,303 @@
+"""Flat tensors hold the graphs of the files, and the processed cache never changes or loses them."""
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from dgl.dataloading import GraphDataLoader
+
+from egin_dgl.data import GraphDataset, load_tu
+from egin_dgl.errors import ConfigError, DataError
+
+ROOT = os.environ.get("EGIN_DATA_ROOT")
+
+# the paper's Table 1: graphs, classes, node dimension, edge dimension, majority in per cent
+PAPER = {
+    "MUTAG": (188, 2, 7, 4, 66.5),
+    "AIDS": (2000, 2, 42, 3, 80.0),
+    "COX2_MD": (303, 2, 7, 6, 51.2),
+    "Cuneiform": (267, 30, 10, 4, 3.4),
+    "ER_MD": (446, 2, 10, 6, 59.4),
+    "PTC_FM": (349, 2, 18, 4, 59.0),
+    "PTC_FR": (351, 2, 19, 4, 65.5),
+    "PTC_MM": (336, 2, 20, 4, 61.6),
+    "PTC_MR": (344, 2, 18, 4, 55.8),
+}
+TENSORS = ("labels", "node_offsets", "edge_offsets", "src", "dst", "node_feats", "edge_feats")
+
+# graph 1: the triangle 1 2 3 with a self-loop; graph 2: the one-way edge 4 → 5 and the isolated node 6
+SMALL = {
+    "A": "1, 2\n4, 5\n2, 1\n2, 3\n3, 2\n1, 3\n3, 1\n1, 1\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n2\n",
+    "graph_labels": "7\n-3\n",
+    "node_labels": "0\n4\n0\n4\n0\n0\n",
+    "edge_labels": "1\n2\n1\n1\n1\n2\n2\n1\n",
+    "edge_attributes": "0.5\n0.25\n0.5\n0.5\n0.5\n0.5\n0.5\n9\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Write the small dataset (with changes) and give its root."""
+
+    def write(name="S", **changes):
+        folder = tmp_path / "data" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in folder.iterdir():
+            file.unlink()
+        for suffix, text in (SMALL | changes).items():
+            if text is not None:
+                (folder / f"{name}_{suffix}.txt").write_text(text)
+        return tmp_path / "data"
+
+    return write
+
+
+def equal(one: GraphDataset, other: GraphDataset) -> bool:
+    same = one.info == other.info and one.vocabulary == other.vocabulary and one.notes == other.notes
+    return (
+        same
+        and one.digest == other.digest
+        and all(torch.equal(getattr(one, k), getattr(other, k)) for k in TENSORS)
+    )
+
+
+def processed(tmp_path):
+    return sorted(path for path in (tmp_path / "cache").rglob("*") if path.is_file())
+
+
+# --- real data -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_dimensions_are_those_of_the_paper(name):
+    if name not in ("MUTAG", "Cuneiform") and not (ROOT and Path(ROOT, name).is_dir()):
+        pytest.skip(f"EGIN_DATA_ROOT has no {name}")
+    graphs, classes, node_dim, edge_dim, majority = PAPER[name]
+    expect = {"graphs": graphs, "classes": classes, "node_dim": node_dim, "edge_dim": [edge_dim]}
+    dataset = load_tu(name, url=None, expect=expect)
+    assert round(100 * dataset.majority_accuracy, 1) == majority
+    assert dataset.node_feats.shape == (dataset.node_offsets[-1], node_dim)
+    assert dataset.edge_feats.shape == (dataset.edge_offsets[-1], edge_dim)
+    assert dataset.notes == ()  # these files list both directions and no self-loop
+    assert equal(load_tu(name, url=None), dataset)
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "Cuneiform"])
+def test_bundled_copies_are_enough(name, monkeypatch):
+    monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
+    dataset = load_tu(name, url=None)
+    assert (len(dataset), dataset.info.classes) == PAPER[name][:2] and "grakel" in dataset.origin
+
+
+# --- what a dataset holds ------------------------------------------------------------------------------------------
+
+
+def test_flat_tensors_of_a_small_set(small):
+    dataset = load_tu("S", small(), url=None)
+    assert dataset.info.class_names == ("-3", "7") and dataset.labels.tolist() == [1, 0]
+    assert dataset.node_offsets.tolist() == [0, 3, 6] and dataset.edge_offsets.tolist() == [0, 6, 8]
+    assert dataset.src.tolist() == [0, 1, 1, 2, 0, 2, 3, 4]
+    assert dataset.dst.tolist() == [1, 0, 2, 1, 2, 0, 4, 3]
+    assert (
+        dataset.info.edge_names == ("attribute0", "label0=1", "label0=2")
+        and dataset.info.edge_attributes == 1
+    )
+    assert dataset.edge_feats[6:].tolist() == [[0.25, 0, 1], [0.25, 0, 1]]
+    assert dataset.notes == ("1 self-loop(s) removed", "1 one-way edge(s) given their reverse")
+    assert dataset.majority_accuracy == 0.5
+
+
+def test_items_are_dgl_graphs_with_local_nodes(small):
+    dataset = load_tu("S", small(), url=None)
+    graph, label = dataset[1]
+    assert (graph.num_nodes(), graph.num_edges(), label.item()) == (3, 2, 0)
+    assert label.dtype == torch.int64 and label.dim() == 0
+    assert [ends.tolist() for ends in graph.edges()] == [[0, 1], [1, 0]]
+    assert torch.equal(graph.ndata["feat"], dataset.node_feats[3:6])
+    assert torch.equal(graph.edata["feat"], dataset.edge_feats[6:8])
+    assert torch.equal(dataset[-2][0].ndata["feat"], dataset[torch.tensor(0)][0].ndata["feat"])
+    for index in (2, -3):
+        with pytest.raises(IndexError, match="of 2"):
+            dataset[index]
+    assert len(list(dataset)) == 2  # iteration ends where the graphs do
+
+
+def test_dgl_loader_and_pickle(small):
+    dataset = pickle.loads(pickle.dumps(load_tu("S", small(), url=None)))
+    graph, labels = next(iter(GraphDataLoader(dataset, batch_size=2)))
+    assert graph.batch_size == 2 and labels.tolist() == [1, 0]
+    assert torch.equal(graph.edges()[0], dataset.src) and torch.equal(graph.ndata["feat"], dataset.node_feats)
+    assert equal(dataset.to("cpu"), dataset)
+
+
+def test_with_features(small):
+    dataset = load_tu("S", small(), url=None)
+    doubled = dataset.with_features(dataset.node_feats * 2)
+    assert (
+        torch.equal(doubled.node_feats, dataset.node_feats * 2) and doubled.edge_feats is dataset.edge_feats
+    )
+    wider = dataset.with_features(torch.ones(6, 3), node_names=("a", "b", "c"))
+    assert wider.info.node_dim == 3 and wider.info.edge_dim == dataset.info.edge_dim
+    for wrong in (torch.ones(5, 2), torch.ones(6, 3)):
+        with pytest.raises(ValueError, match="features must be"):
+            dataset.with_features(wrong)
+
+
+# --- options -------------------------------------------------------------------------------------------------------
+
+
+def test_options_change_edges_and_features(small):
+    root = small(node_labels=None)
+    assert load_tu("S", root, edges="as_given").edge_offsets.tolist() == [0, 6, 7]
+    assert load_tu("S", root, self_loops="keep").edge_offsets.tolist() == [0, 7, 9]
+    assert load_tu("S", root).info.node_names == ("degree=0", "degree=1", "degree=2")
+    assert load_tu("S", root, node_features="constant").info.node_dim == 1
+    plain = load_tu("S", root, use_edge_features=False, expect={"edge_dim": 99})
+    assert (
+        plain.info.edge_dim == 1
+        and plain.info.edge_attributes == 0
+        and plain.edge_feats.unique().tolist() == [1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "valid"),
+    [
+        ({"edges": "both"}, "edges must be symmetric or as_given, got 'both'"),
+        ({"self_loops": True}, "self_loops must be remove or keep, got True"),
+        ({"node_features": "random"}, "node_features must be degree or constant, got 'random'"),
+        ({"expect": {"nodes": 3}}, "expect knows graphs, classes, node_dim and edge_dim, not nodes"),
+    ],
+)
+def test_wrong_options_name_the_valid_ones_before_any_search(option, valid):
+    with pytest.raises(ConfigError, match=valid):
+        load_tu("NOSUCH", url="http://127.0.0.1:9", **option)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("graphs", 3), ("classes", [3, 4]), ("node_dim", 7), ("edge_dim", [1])]
+)
+def test_foreign_files_are_refused(small, key, value):
+    root = small()
+    for _ in range(2):  # read anew, then from the cache
+        with pytest.raises(
+            DataError, match=f"expected {key} .*, found {3 if key == 'edge_dim' else 2} in .*data/S"
+        ):
+            load_tu("S", root, expect={key: value})
+    assert len(load_tu("S", root, expect={key: [2, 3], "graphs": None})) == 2
+
+
+def test_one_class_is_an_error_and_is_not_cached(small, tmp_path):
+    with pytest.raises(DataError, match="S_graph_labels.txt has one class only"):
+        load_tu("S", small(graph_labels="5\n5\n"))
+    assert processed(tmp_path) == []
+
+
+def test_new_graphs_get_the_vectors_of_the_training_set(small):
+    trained = load_tu("S", small())
+    reuse = {"vocabulary": trained.vocabulary, "class_names": trained.info.class_names}
+    assert torch.equal(load_tu("S", small(), **reuse).node_feats, trained.node_feats)
+    new = load_tu("S", small(node_labels="0\n99\n0\n0\n0\n0\n", graph_labels="7\n1234\n"), **reuse)
+    assert new.info.node_names == trained.info.node_names and new.info.class_names == trained.info.class_names
+    assert new.node_feats[:3].tolist() == [[1, 0], [0, 0], [1, 0]]
+    assert new.labels.tolist() == [1, -1] and "1 node label(s) not in the vocabulary" in new.notes
+    unlabelled = load_tu("S", small(graph_labels=None), **reuse)
+    assert unlabelled.labels.tolist() == [-1, -1] and unlabelled.info.classes == 2
+    assert unlabelled.majority_accuracy != unlabelled.majority_accuracy  # nan: there is no majority
+
+
+# --- the processed cache -------------------------------------------------------------------------------------------
+
+
+def test_second_load_is_from_the_cache_and_equal(small, tmp_path):
+    root = small()
+    first = load_tu("S", root)
+    (path,) = processed(tmp_path)
+    before = path.stat().st_mtime_ns
+    assert equal(load_tu("S", root), first)
+    assert processed(tmp_path) == [path] and path.stat().st_mtime_ns == before
+    assert equal(load_tu("S", root, cache=False), first)
+
+
+def test_cache_is_read_and_not_the_files(small, tmp_path):
+    """A cache file stored for one dataset under another's key would be noticed: the tensors really come from it."""
+    from egin_dgl.data import dataset as module
+
+    first = load_tu("S", small())
+    (path,) = processed(tmp_path)
+    module._store(replace(first, labels=first.labels + 5), path)
+    assert load_tu("S", small()).labels.tolist() == [6, 5]
+
+
+def test_other_content_or_options_have_another_cache_file(small, tmp_path):
+    first = load_tu("S", small())
+    changed = load_tu("S", small(node_labels="4\n4\n0\n4\n0\n0\n"))
+    given = load_tu("S", small(), edges="as_given")
+    assert len({first.digest, changed.digest, given.digest}) == 3 and len(processed(tmp_path)) == 3
+    assert not torch.equal(first.node_feats, changed.node_feats)
+
+
+def test_no_cache_writes_nothing(small, tmp_path):
+    load_tu("S", small(), cache=False)
+    assert processed(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "noise", "flipped byte", "other header"])
+def test_a_damaged_cache_file_is_made_again(small, tmp_path, damage):
+    root = small()
+    first = load_tu("S", root)
+    (path,) = processed(tmp_path)
+    good = path.read_bytes()
+    bad = {
+        "empty": b"",
+        "half": good[: len(good) // 2],
+        "noise": os.urandom(len(good)),
+        "flipped byte": good[:-1] + bytes([good[-1] ^ 1]),
+        "other header": good.replace(b"checksum", b"chocksum"),
+    }[damage]
+    path.write_bytes(bad)
+    with path.open("rb") as reader:
+        assert equal(load_tu("S", root), first)
+        assert reader.read() == bad  # replaced, not overwritten: whoever has the old file open keeps it whole
+    assert path.read_bytes() == good
+
+
+def test_an_unwritable_cache_costs_only_time(small, tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "file"))
+    assert len(load_tu("S", small())) == 2
+    assert "cannot cache" in caplog.text
+
+
+def test_two_processes_at_once(small, tmp_path):
+    """Both start to write when the go file appears; both get the data, and one whole file is left."""
+    root, go = (
+        small(A=SMALL["A"] + "1, 2\n" * 20_000, edge_labels="1\n" * 20_008, edge_attributes=None),
+        tmp_path / "go",
+    )
+    code = (
+        "import os, time\nfrom egin_dgl.data import load_tu\nprint('ready', flush=True)\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.001)\n"
+        f"print(load_tu('S', {str(root)!r}).edge_feats.sum().item())"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([sys.executable, "-c", code], **pipes) for _ in range(2)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 2
+    go.touch()
+    for process in processes:
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert float(output) == 20_008
+    assert len(processed(tmp_path)) == 1
+    assert equal(load_tu("S", root), load_tu("S", root, cache=False))

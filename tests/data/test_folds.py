@@ -1,0 +1,80 @@
+import json
+
+import numpy as np
+import pytest
+
+from egin_dgl.data import load_tu
+from egin_dgl.data.folds import load_folds, make_folds
+from egin_dgl.errors import ConfigError, DataError
+
+
+@pytest.fixture(scope="module")
+def cuneiform_labels():
+    return load_tu("Cuneiform").labels.numpy()
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 267])
+def test_parts_are_a_stratified_partition_even_for_small_classes(cuneiform_labels, k):
+    labels = cuneiform_labels
+    assert np.bincount(labels).max() < 10  # no class has a member for each of ten folds
+    folds = make_folds(labels, k, seed=3)
+    assert sorted(np.concatenate(folds.parts)) == list(range(len(labels)))
+    sizes = [len(part) for part in folds.parts]
+    assert max(sizes) - min(sizes) <= 1
+    counts = np.array([np.bincount(labels[part], minlength=30) for part in folds.parts])
+    assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
+
+
+def test_splits_are_disjoint_and_complete(cuneiform_labels):
+    folds = make_folds(cuneiform_labels, 10, seed=0)
+    tested = []
+    for number in range(10):
+        split = folds.split(number, validation=True)
+        parts = np.concatenate([split.train, split.validation, split.test])
+        assert sorted(parts) == list(range(267))
+        assert len(folds.split(number, validation=False).validation) == 0
+        tested.extend(split.test)
+    assert sorted(tested) == list(range(267))
+
+
+def test_the_seed_decides(cuneiform_labels):
+    one, same, other = (make_folds(cuneiform_labels, 10, seed) for seed in (1, 1, 2))
+    assert all(map(np.array_equal, one.parts, same.parts))
+    assert not all(map(np.array_equal, one.parts, other.parts))
+
+
+def test_saved_folds_are_checked_when_read(tmp_path, cuneiform_labels):
+    path = tmp_path / "folds.json"
+    folds = make_folds(cuneiform_labels, 10, 0, "Cuneiform")
+    folds.save(path)
+    again = load_folds(path, cuneiform_labels, "Cuneiform")
+    assert all(map(np.array_equal, folds.parts, again.parts))
+    record = json.loads(path.read_text())
+    assert {key: record[key] for key in ("dataset", "n", "k", "seed")} == {
+        "dataset": "Cuneiform",
+        "n": 267,
+        "k": 10,
+        "seed": 0,
+    }
+    with pytest.raises(DataError, match="of Cuneiform, not of MUTAG"):
+        load_folds(path, cuneiform_labels, "MUTAG")
+    with pytest.raises(DataError, match="other labels"):
+        load_folds(path, cuneiform_labels[::-1], "Cuneiform")
+    record["parts"][0][0] = record["parts"][1][0]
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match="exactly once"):
+        load_folds(path, cuneiform_labels, "Cuneiform")
+    path.write_text(path.read_text()[:100])
+    with pytest.raises(DataError, match="not a folds file"):
+        load_folds(path, cuneiform_labels, "Cuneiform")
+    with pytest.raises(DataError, match="no such folds file"):
+        load_folds(tmp_path / "none.json", cuneiform_labels)
+
+
+def test_wrong_numbers_name_the_valid_ones(cuneiform_labels):
+    with pytest.raises(ConfigError, match="cv.k must be a number from 2 to the 267 graphs"):
+        make_folds(cuneiform_labels, 268)
+    with pytest.raises(ConfigError, match="cv.fold must be a number from 0 to 9, got 10"):
+        make_folds(cuneiform_labels, 10).split(10, validation=False)
+    with pytest.raises(ConfigError, match="at least 3"):
+        make_folds(cuneiform_labels, 2).split(0, validation=True)

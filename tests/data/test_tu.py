@@ -1,0 +1,259 @@
+"""The TU parser keeps everything the files say, and names file and line of what it cannot read."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from egin_dgl.data.sources import find_raw
+from egin_dgl.data.tu import TUArrays, arrange_edges, read_tu
+from egin_dgl.errors import DataError
+
+ROOT = os.environ.get("EGIN_DATA_ROOT")
+
+# two graphs: a path 1-2-3 and an edge 4-5
+GOOD = {
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n",
+    "graph_labels": "1\n-1\n",
+}
+FULL = GOOD | {
+    "node_labels": "0, 7\n-3, 7\n5, 8\n0, 7\n0, 7\n",
+    "node_attributes": "0.5\n1e-3\n-2\n.25\n3.\n",
+    "edge_labels": "1\n1\n2\n2\n1\n1\n",
+    "edge_attributes": "0.1, 1\n0.1, 1\n0.2, 1\n0.2, 1\n0.3, 1\n0.3, 1\n",
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write_and_read(files, **options) -> TUArrays:
+        folder = tmp_path / "T"
+        folder.mkdir()
+        for suffix, content in files.items():
+            data = content if isinstance(content, bytes) else content.encode()
+            (folder / f"T_{suffix}.txt").write_bytes(data)
+        return read_tu(find_raw("T", tmp_path, url=None), **options)
+
+    return write_and_read
+
+
+def same(one: TUArrays, other: TUArrays) -> bool:
+    return all(np.array_equal(value, vars(other)[key]) for key, value in vars(one).items())
+
+
+def test_everything_is_kept(read):
+    arrays = read(FULL)
+    assert arrays.graphs == 2
+    assert arrays.node_graph.tolist() == [0, 0, 0, 1, 1]
+    assert list(zip(arrays.src.tolist(), arrays.dst.tolist(), strict=True)) == [
+        (0, 1),
+        (1, 0),
+        (1, 2),
+        (2, 1),
+        (3, 4),
+        (4, 3),
+    ]
+    assert arrays.graph_labels.tolist() == [1, -1]
+    assert arrays.node_labels.tolist() == [[0, 7], [-3, 7], [5, 8], [0, 7], [0, 7]]
+    assert arrays.node_attributes.tolist() == [[0.5], [0.001], [-2], [0.25], [3]]
+    assert arrays.edge_labels.shape == (6, 1) and arrays.edge_attributes.shape == (6, 2)
+    assert arrays.warnings == ()
+
+
+def test_what_is_absent_is_none(read):
+    arrays = read(GOOD)
+    assert (
+        arrays.node_labels is arrays.node_attributes is arrays.edge_labels is arrays.edge_attributes is None
+    )
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: text + "\n  \n\r\n\n",
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace(", ", " ,   ").replace("\n", "  \n"),
+        lambda text: text.replace(", ", ","),
+        lambda text: text.replace(", ", " "),
+        lambda text: text.replace(", ", "\t"),
+        lambda text: "\ufeff" + text,
+    ],
+    ids=[
+        "crlf",
+        "cr",
+        "trailing blanks",
+        "no final newline",
+        "spaces",
+        "tight",
+        "no commas",
+        "tabs",
+        "byte order mark",
+    ],
+)
+def test_dialects_read_alike(read, tmp_path, rewrite):
+    plain = read(FULL)
+    (tmp_path / "T").rename(tmp_path / "plain")
+    assert same(read({suffix: rewrite(text) for suffix, text in FULL.items()}), plain)
+
+
+def test_trailing_isolated_nodes_count(read):
+    arrays = read(GOOD | {"graph_indicator": "1\n1\n1\n2\n2\n2\n2\n"})
+    assert arrays.node_graph.tolist() == [0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("indicator", "labels", "kept", "first"),
+    [
+        ("1\n1\n1\n3\n3\n", "1\n5\n-1\n", [1, -1], 2),
+        ("2\n2\n2\n4\n4\n", "9\n1\n5\n-1\n", [1, -1], 1),
+        ("1\n1\n1\n2\n2\n", "1\n-1\n5\n", [1, -1], 3),
+    ],
+)
+def test_graphs_without_nodes_are_dropped_and_said(read, caplog, indicator, labels, kept, first):
+    arrays = read(GOOD | {"graph_indicator": indicator, "graph_labels": labels})
+    assert arrays.graphs == 2 and arrays.graph_labels.tolist() == kept
+    assert set(arrays.node_graph.tolist()) == {0, 1}
+    assert f"without a node dropped, the first is {first}" in arrays.warnings[0]
+    assert arrays.warnings[0] in caplog.messages
+
+
+def test_labels_are_optional_for_prediction(read):
+    arrays = read({key: GOOD[key] for key in ("A", "graph_indicator")}, need_labels=False)
+    assert arrays.graph_labels is None and arrays.graphs == 2
+
+
+BAD = {
+    "no edges file": ({"A": None}, "T_A.txt is missing"),
+    "no indicator": ({"graph_indicator": None}, "T_graph_indicator.txt is missing"),
+    "no labels": ({"graph_labels": None}, "T_graph_labels.txt is missing"),
+    "empty edges": ({"A": ""}, "T_A.txt is empty"),
+    "empty optional": ({"node_labels": " \n\n"}, "T_node_labels.txt is empty"),
+    "word": ({"A": "1, 2\n2, x\n"}, "T_A.txt, line 2: 'x' is not a number"),
+    "python number": ({"graph_labels": "1\n1_0\n"}, "T_graph_labels.txt, line 2: '1_0' is not a number"),
+    "empty field": ({"A": "1, 2\n2, \n"}, "T_A.txt, line 2: '' is not a number"),
+    "comment after": ({"graph_labels": "1\n-1#x\n"}, "T_graph_labels.txt, line 2: '-1#x' is not a number"),
+    "comment": ({"graph_labels": "1\n#two\n"}, "T_graph_labels.txt, line 2: '#two' is not a number"),
+    "ragged": (
+        {"node_labels": "1, 2\n1, 2\n1\n1, 2\n1, 2\n"},
+        "T_node_labels.txt, line 3: 1 column(s) where line 1 has 2",
+    ),
+    "blank inside": ({"graph_labels": "1\n\n-1\n"}, "T_graph_labels.txt, line 2: blank line between rows"),
+    "three columns": ({"A": "1, 2, 3\n"}, "T_A.txt, line 1: 3 column(s) where 2 are needed"),
+    "few node labels": (
+        {"node_labels": "1\n2\n"},
+        "T_node_labels.txt has 2 rows where ./T_graph_indicator.txt has 5",
+    ),
+    "few node attributes": ({"node_attributes": "1\n"}, "T_node_attributes.txt has 1 rows where"),
+    "many edge labels": ({"edge_labels": "1\n" * 7}, "T_edge_labels.txt has 7 rows where ./T_A.txt has 6"),
+    "many edge attributes": (
+        {"edge_attributes": "1\n" * 7},
+        "T_edge_attributes.txt has 7 rows where ./T_A.txt has 6",
+    ),
+    "few graph labels": (
+        {"graph_labels": "1\n"},
+        "T_graph_indicator.txt, line 4: graph id 2, but ./T_graph_labels.txt has only 1",
+    ),
+    "node 0": ({"A": "1, 2\n0, 1\n"}, "T_A.txt, line 2: edge 0, 1 leaves the nodes 1 to 5"),
+    "node above": ({"A": "1, 2\n2, 1\n6, 5\n"}, "T_A.txt, line 3: edge 6, 5 leaves the nodes 1 to 5"),
+    "across": ({"A": "1, 2\n2, 1\n3, 4\n"}, "T_A.txt, line 3: edge 3, 4 joins graphs 1 and 2"),
+    "graph 0": (
+        {"graph_indicator": "0\n0\n0\n1\n1\n"},
+        "T_graph_indicator.txt, line 1: graph id 0 is below 1",
+    ),
+    "descending": (
+        {"graph_indicator": "1\n1\n2\n1\n2\n"},
+        "T_graph_indicator.txt, line 4: graph id 1 after 2",
+    ),
+    "nan": (
+        {"node_attributes": "1\n2\nnan\n4\n5\n"},
+        "T_node_attributes.txt, line 3: attribute nan is not finite",
+    ),
+    "inf": (
+        {"edge_attributes": "1\n2\n3\n4\n5\n-inf\n"},
+        "T_edge_attributes.txt, line 6: attribute -inf is not finite",
+    ),
+    "too big": (
+        {"node_attributes": "1\n2\n3\n1e39\n5\n"},
+        "T_node_attributes.txt, line 4: attribute 1e+39 is not finite",
+    ),
+    "fraction": (
+        {"node_labels": "1\n2.5\n1\n1\n1\n"},
+        "T_node_labels.txt, line 2: 2.5 where an integer is needed",
+    ),
+    "nan label": ({"graph_labels": "1\nnan\n"}, "T_graph_labels.txt, line 2: nan where an integer is needed"),
+    "huge label": (
+        {"graph_labels": "1\n1e300\n"},
+        "T_graph_labels.txt, line 2: 1e+300 where an integer is needed",
+    ),
+    "not text": ({"graph_labels": b"1\n\xff\xfe\n"}, "T_graph_labels.txt, line 2: byte 0xff is not text"),
+    "zero byte": ({"graph_labels": b"1\n\x00\n"}, "T_graph_labels.txt, line 2: '\\x00' is not a number"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD.keys())
+def test_a_fault_is_one_sentence_with_file_and_line(read, tmp_path, change, message):
+    files = {suffix: text for suffix, text in (GOOD | change).items() if text is not None}
+    with pytest.raises(DataError) as caught:
+        read(files)
+    assert message in str(caught.value).replace(f"{tmp_path}/T/", "./")
+    assert str(tmp_path / "T" / "T_") in str(caught.value) and "\n" not in str(caught.value)
+
+
+# --- edges ---------------------------------------------------------------------------------------------------------
+
+
+def arrays_of(edges, nodes=4, graphs=None):
+    src, dst = np.array(edges).T
+    node_graph = np.array(graphs or [0] * nodes)
+    labels = np.arange(len(edges))[:, None]
+    return TUArrays(
+        node_graph, src, dst, int(node_graph.max()) + 1, edge_labels=labels, edge_attributes=labels / 2
+    )
+
+
+def triples(arrays):
+    assert np.array_equal(arrays.edge_attributes, arrays.edge_labels / 2)  # features travel with their edge
+    return list(zip(arrays.src.tolist(), arrays.dst.tolist(), arrays.edge_labels[:, 0].tolist(), strict=True))
+
+
+def test_only_missing_reverse_edges_are_added():
+    arrays = arrange_edges(arrays_of([(0, 1), (1, 0), (1, 2), (3, 2), (3, 2)]))
+    assert triples(arrays) == [
+        (0, 1, 0),
+        (1, 0, 1),
+        (1, 2, 2),
+        (3, 2, 3),
+        (3, 2, 4),
+        (2, 1, 2),
+        (2, 3, 3),
+        (2, 3, 4),
+    ]
+    assert arrays.warnings == ("3 one-way edge(s) given their reverse",)
+    assert triples(arrange_edges(arrays)) == triples(arrays)
+
+
+def test_edges_as_given():
+    edges = [(0, 1), (1, 2), (1, 2)]
+    assert triples(arrange_edges(arrays_of(edges), symmetric=False)) == [(0, 1, 0), (1, 2, 1), (1, 2, 2)]
+
+
+def test_self_loops_go_unless_kept():
+    edges = [(0, 0), (0, 1), (1, 0), (2, 2)]
+    removed = arrange_edges(arrays_of(edges))
+    assert triples(removed) == [(0, 1, 1), (1, 0, 2)] and removed.warnings == ("2 self-loop(s) removed",)
+    kept = arrange_edges(arrays_of(edges), self_loops=True)
+    assert triples(kept) == [(0, 0, 0), (0, 1, 1), (1, 0, 2), (2, 2, 3)] and kept.warnings == ()
+
+
+def test_edges_are_grouped_by_graph_in_stable_order():
+    arrays = arrange_edges(arrays_of([(2, 3), (0, 1), (3, 2), (1, 0)], graphs=[0, 0, 1, 1]))
+    assert triples(arrays) == [(0, 1, 1), (1, 0, 3), (2, 3, 0), (3, 2, 2)]
+
+
+@pytest.mark.skipif(not (ROOT and Path(ROOT, "COX2_MD").is_dir()), reason="EGIN_DATA_ROOT has no COX2_MD")
+def test_every_edge_of_a_large_set_is_read():
+    assert len(read_tu(find_raw("COX2_MD", url=None)).src) == 203_084
