@@ -1,0 +1,79 @@
+"""From any stack of layers to graph classes."""
+
+from collections.abc import Sequence
+
+import torch
+from dgl import DGLGraph
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers.aggregate import at_least_float32
+from egin_dgl.layers.mlp import linear, make_norm
+from egin_dgl.layers.readout import make_readout
+
+
+class GraphClassifier(nn.Module):
+    r"""Reads every depth of a stack of layers, as GIN does.
+
+    .. math::
+        h^{(0)} = x, \quad h^{(k)} = ReLU(norm(conv^{(k)}(h^{(k-1)}, e))), \quad
+        logits = \sum_{k=0}^{K} dropout(W_k \, readout_i(h^{(k)}_i) + b_k)
+
+    Args:
+        info: sizes of the data (node_dim, edge_dim, classes).
+        convs: layers called as ``conv(graph, h, e)``; the first takes node_dim features, all return hidden_dim.
+        hidden_dim: features of a node after each layer.
+        dropout: chance to drop a score of a depth, in training.
+        norm: batch, layer or none, between layers.
+        readout: sum, mean or max over the nodes of a graph.
+    """
+
+    title = "Graph classifier"
+
+    def __init__(
+        self,
+        info: DatasetInfo,
+        convs: Sequence[nn.Module],
+        hidden_dim: int,
+        dropout: float = 0.5,
+        norm: str = "batch",
+        readout: str = "sum",
+    ):
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        self.norms = nn.ModuleList(make_norm(norm, hidden_dim) for _ in convs)
+        self.readout = make_readout(readout)
+        self.scores = nn.ModuleList(
+            linear(dim, info.classes) for dim in [info.node_dim] + [hidden_dim] * len(convs)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def name(self) -> str:
+        """The model's name in tables and plots."""
+        return self.title
+
+    def readouts(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
+        """One (B, D_k) tensor per depth k, the input included."""
+        h = node_feats
+        pooled = [self.readout(graph, h)]
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            h = at_least_float32(torch.relu(norm(conv(graph, h, edge_feats))))
+            pooled.append(self.readout(graph, h))
+        return pooled
+
+    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        """Class scores: (N, node_dim), (E, edge_dim) -> (B, classes)."""
+        pooled = self.readouts(graph, node_feats, edge_feats)
+        return sum(self.dropout(score(g)) for score, g in zip(self.scores, pooled, strict=True))
+
+    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        """Graph embeddings: the readouts of all depths side by side, (B, Σ D_k)."""
+        return torch.cat(self.readouts(graph, node_feats, edge_feats), dim=-1)
+
+
+def layer_inputs(node_dim: int, hidden_dim: int, layers: int) -> list[int]:
+    """The input size of each of `layers` layers."""
+    if not isinstance(layers, int) or layers < 1:
+        raise ValueError(f"layers must be a positive integer, got {layers!r}")
+    return [node_dim] + [hidden_dim] * (layers - 1)
