@@ -1,0 +1,1 @@
+"""What a person looks at: bars while it runs, tables and pictures afterwards."""

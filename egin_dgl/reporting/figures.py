@@ -1,0 +1,56 @@
+"""Pictures of a run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from egin_dgl.training.history import History
+
+PARTS = {"train": "tab:blue", "val": "tab:orange", "test": "tab:green"}
+MOST_COUNTS = 15  # classes up to which a number fits into each cell
+
+
+def curves_figure(histories: Sequence[History], title: str) -> Figure:
+    """Loss and accuracy by epoch: the mean over folds, and a band of one standard deviation."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure.suptitle(title)
+    reached = min(len(history) for history in histories)
+    epochs = np.arange(1, reached + 1)
+    for axes, quantity in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
+        for part, color in PARTS.items():
+            rows = [
+                [getattr(record, f"{part}_{quantity}") for record in history[:reached]]
+                for history in histories
+            ]
+            values = np.array(rows)
+            if np.isnan(values).any():
+                continue
+            mean, std = values.mean(axis=0), values.std(axis=0)
+            axes.plot(epochs, mean, color=color, label={"val": "validation"}.get(part, part))
+            axes.fill_between(epochs, mean - std, mean + std, color=color, alpha=0.15, linewidth=0)
+        axes.set(xlabel="epoch", ylabel=quantity)
+        axes.grid(alpha=0.3)
+        axes.legend()
+    # A loss that exploded in a few epochs must not flatten the rest.
+    losses = [record.train_loss for history in histories for record in history[:reached]]
+    figure.axes[0].set_ylim(0, 3 * max(np.quantile(losses, 0.95), 1e-3))
+    return figure
+
+
+def confusion_figure(counts: np.ndarray, class_names: Sequence[str], title: str) -> Figure:
+    """Rows are true classes, columns predictions; the shade is the share of the row."""
+    size = max(4.0, min(9.0, 0.32 * len(counts) + 2))
+    figure = Figure(figsize=(size + 0.8, size), layout="constrained")
+    axes = figure.subplots()
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    figure.colorbar(image, ax=axes, shrink=0.8, label="share of the true class")
+    axes.set(xlabel="predicted class", ylabel="true class", title=title)
+    axes.set_xticks(range(len(counts)), class_names, rotation=90 if len(counts) > MOST_COUNTS else 0)
+    axes.set_yticks(range(len(counts)), class_names)
+    if len(counts) <= MOST_COUNTS:
+        for (row, column), count in np.ndenumerate(counts):
+            color = "white" if share[row, column] > 0.5 else "black"
+            axes.text(column, row, str(count), ha="center", va="center", color=color)
+    return figure

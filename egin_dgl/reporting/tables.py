@@ -1,0 +1,44 @@
+"""Tables on the terminal."""
+
+from rich.table import Table
+
+
+def summary_table(summary: dict) -> Table:
+    """One run: a row per protocol, the majority class beside it for scale."""
+    title = f"{summary['model']} on {summary['dataset']}: test accuracy over {summary['folds']} "
+    title += "folds" if summary["folds"] > 1 else "fold"
+    if summary["folds"] < summary["k"]:
+        title += f" of {summary['k']}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("protocol")
+    table.add_column("mean ± std, %", justify="right")
+    table.add_column("epoch", justify="right")
+    table.add_column("the epoch was chosen")
+    for name, result in summary["protocols"].items():
+        if result is None:
+            continue
+        style = "bold" if name == summary["headline"] else ("dim" if result["optimistic"] else None)
+        epoch = result.get("epoch", "")
+        table.add_row(
+            name,
+            percent(result["mean"], result["std"]),
+            "per fold" if isinstance(epoch, list) else str(epoch),
+            CHOSEN[name],
+            style=style,
+        )
+    table.add_section()
+    table.add_row("majority class", f"{100 * summary['majority_accuracy']:.1f}", "", "no model at all")
+    return table
+
+
+CHOSEN = {
+    "selected": "per fold, on the validation part",
+    "common_epoch": "on the test parts together (optimistic)",
+    "best_per_fold": "on each test part (most optimistic)",
+    "last": "in advance",
+    "last_20": "in advance, mean of the last 20",
+}
+
+
+def percent(mean: float, std: float) -> str:
+    return f"{100 * mean:.1f} ± {100 * std:.1f}"

@@ -1,0 +1,41 @@
+"""The knobs of the training loop, checked before anything runs."""
+
+from dataclasses import dataclass
+
+from egin_dgl.errors import ConfigError
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+
+
+@dataclass(frozen=True)
+class TrainerOptions:
+    """See conf/trainer/default.yaml for what each means."""
+
+    epochs: int = 100
+    batch_size: int = 32
+    patience: int | None = None
+    clip_grad_norm: float | None = None
+    precision: str = "fp32"
+    standardize: bool = False
+    workers: int | None = None
+    checkpoint_every: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "checkpoint_every"):
+            self.require(name, is_count(getattr(self, name)), "a positive integer")
+        for name in ("patience", "workers"):
+            value = getattr(self, name)
+            self.require(name, value is None or is_count(value), "a positive integer or null")
+        norm = self.clip_grad_norm
+        number = isinstance(norm, (int, float)) and not isinstance(norm, bool) and norm > 0
+        self.require("clip_grad_norm", norm is None or number, "a positive number or null")
+        self.require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+        self.require("standardize", isinstance(self.standardize, bool), "true or false")
+
+    def require(self, name: str, valid: bool, wanted: str) -> None:
+        if not valid:
+            raise ConfigError(f"trainer.{name} must be {wanted}, got {getattr(self, name)!r}")
+
+
+def is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

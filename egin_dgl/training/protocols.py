@@ -1,0 +1,98 @@
+"""Protocols: pure functions from the histories of the folds to one accuracy with its spread.
+
+Which epoch a published number was read at changes it by many points, so a table always names its protocol:
+
+- selected: per fold the epoch best on validation, test read there. Honest.
+- common_epoch: one epoch for all folds, where the mean test accuracy peaks, as GIN's authors did. Optimistic.
+- best_per_fold: the best test epoch of each fold. The most optimistic.
+- last: the last epoch. Honest, if the number of epochs was not tuned on the test parts.
+- last_20: the mean of the last 20 epochs.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from egin_dgl.training.history import History
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """Accuracies as fractions; std over folds with ddof 0; `epochs` are those the test part was read at."""
+
+    per_fold: tuple[float, ...]
+    epochs: tuple[int, ...] | None
+    optimistic: bool
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.per_fold))
+
+    @property
+    def std(self) -> float:
+        return float(np.std(self.per_fold))
+
+    def to_dict(self) -> dict:
+        record = {"mean": self.mean, "std": self.std, "per_fold": list(self.per_fold)}
+        if self.epochs is not None:
+            record["epoch"] = self.epochs[0] if len(set(self.epochs)) == 1 else list(self.epochs)
+        return record | {"optimistic": self.optimistic}
+
+
+def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult:
+    """Read each fold's test accuracy at its epoch (from 1)."""
+    scores = tuple(h[epoch - 1].test_accuracy for h, epoch in zip(histories, epochs, strict=True))
+    return ProtocolResult(scores, tuple(epochs), optimistic)
+
+
+def selected(histories: Sequence[History]) -> ProtocolResult | None:
+    """Best validation accuracy, ties to the smaller validation loss, then to the earlier epoch; None without one."""
+    if any(math.isnan(record.val_accuracy) for history in histories for record in history):
+        return None
+    epochs = [max(history, key=lambda record: record.validation_rank).epoch for history in histories]
+    return at_epochs(histories, epochs, optimistic=False)
+
+
+def common_epoch(histories: Sequence[History]) -> ProtocolResult:
+    """The epoch at which the mean over folds peaks, among the epochs that every fold has reached."""
+    reached = min(len(history) for history in histories)
+    curves = np.array([[record.test_accuracy for record in history[:reached]] for history in histories])
+    best = int(curves.mean(axis=0).argmax()) + 1
+    return at_epochs(histories, [best] * len(histories), optimistic=True)
+
+
+def best_per_fold(histories: Sequence[History]) -> ProtocolResult:
+    epochs = [max(history, key=lambda record: record.test_accuracy).epoch for history in histories]
+    return at_epochs(histories, epochs, optimistic=True)
+
+
+def last(histories: Sequence[History]) -> ProtocolResult:
+    return at_epochs(histories, [len(history) for history in histories], optimistic=False)
+
+
+def last_20(histories: Sequence[History]) -> ProtocolResult:
+    scores = tuple(float(np.mean([r.test_accuracy for r in history[-20:]])) for history in histories)
+    return ProtocolResult(scores, None, optimistic=False)
+
+
+PROTOCOLS: dict[str, Callable[[Sequence[History]], ProtocolResult | None]] = {
+    "selected": selected,
+    "common_epoch": common_epoch,
+    "best_per_fold": best_per_fold,
+    "last": last,
+    "last_20": last_20,
+}
+
+
+def evaluate(histories: Sequence[History]) -> dict[str, ProtocolResult | None]:
+    """All protocols on the same histories."""
+    if not histories or not all(histories):
+        raise ValueError("protocols need at least one fold, and at least one epoch of each")
+    return {name: protocol(histories) for name, protocol in PROTOCOLS.items()}
+
+
+def headline(results: dict[str, ProtocolResult | None]) -> str:
+    """The honest protocol where there is a validation part, else the one of the paper's kind."""
+    return "selected" if results["selected"] is not None else "common_epoch"

@@ -1,0 +1,82 @@
+"""TensorBoard: a run per fold with its curves, and the run's own folder with means, hyper-parameters, pictures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+from torch.utils.tensorboard import SummaryWriter
+
+from egin_dgl.training.history import EpochRecord, History
+
+CURVES = {
+    "loss/train": "train_loss",
+    "loss/validation": "val_loss",
+    "loss/test": "test_loss",
+    "accuracy/train": "train_accuracy",
+    "accuracy/validation": "val_accuracy",
+    "accuracy/test": "test_accuracy",
+}
+STEPS = {"optimizer/learning_rate": "lr", "optimizer/gradient_norm": "grad_norm", "time/seconds": "seconds"}
+
+
+class FoldTracker:
+    """Writes the events of one fold into its folder; of a resumed fold, later steps written before are purged."""
+
+    def __init__(self, folder: Path, first_epoch: int = 1):
+        self.writer = SummaryWriter(str(folder), purge_step=first_epoch if first_epoch > 1 else None)
+
+    def epoch(self, record: EpochRecord, epsilons: dict[str, float]) -> None:
+        for tag, name in (CURVES | STEPS).items():
+            value = getattr(record, name)
+            if value == value:  # NaN: no such part
+                self.writer.add_scalar(tag, value, record.epoch)
+        for layer, eps in epsilons.items():
+            self.writer.add_scalar(f"epsilon/{layer}", eps, record.epoch)
+
+    def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Sequence[int]) -> None:
+        """The test part for the projector, each point with its graph's number, class and prediction."""
+        rows = [[str(int(v)) for v in row] for row in zip(graphs, labels, predictions, strict=True)]
+        self.writer.add_embedding(vectors, rows, metadata_header=["graph", "label", "predicted"], tag="test")
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def track_run(
+    folder: Path, histories: Sequence[History], hparams: dict, metrics: dict, figures: dict
+) -> None:
+    """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, figures as images."""
+    with SummaryWriter(str(folder)) as writer:
+        reached = min(len(history) for history in histories)
+        layout = {}
+        for tag, name in CURVES.items():
+            curves = np.array(
+                [[getattr(record, name) for record in history[:reached]] for history in histories]
+            )
+            if np.isnan(curves).any():
+                continue
+            mean, std = curves.mean(axis=0), curves.std(axis=0)
+            lines = {"mean": mean, "low": mean - std, "high": mean + std}
+            for line, values in lines.items():
+                for step, value in enumerate(values, start=1):
+                    writer.add_scalar(f"folds_{tag}/{line}", value, step)
+            layout[tag] = ["Margin", [f"folds_{tag}/{line}" for line in lines]]
+        writer.add_custom_scalars({"mean ± std over folds": layout})
+        for name, figure in figures.items():
+            writer.add_figure(name, figure, close=False)
+        # "." keeps the hyper-parameters in the run's own folder instead of a stray run below it.
+        writer.add_hparams(plain(hparams), metrics, run_name=".")
+
+
+def plain(hparams: dict, prefix: str = "") -> dict[str, bool | float | str]:
+    """A nested mapping as the flat one TensorBoard takes: model.hidden_dim → 64."""
+    flat = {}
+    for key, value in hparams.items():
+        if isinstance(value, dict):
+            flat |= plain(value, f"{prefix}{key}.")
+        elif isinstance(value, (bool, int, float, str)):
+            flat[f"{prefix}{key}"] = value
+        else:
+            flat[f"{prefix}{key}"] = str(value)
+    return flat

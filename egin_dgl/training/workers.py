@@ -1,0 +1,130 @@
+"""Folds in worker processes, one thread each: the same numbers for any number of workers.
+
+Small graphs do not profit from threads inside a step (two threads ran 10 to 100 times slower than one on a busy
+two-core machine), so the cores are used by training folds side by side.
+"""
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+import torch
+
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.errors import TrainingError
+from egin_dgl.training.engine import FoldJob, FoldResult, run_fold
+from egin_dgl.training.history import EpochRecord
+
+Report = Callable[[int, EpochRecord], None]
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_folds(
+    dataset: GraphDataset, jobs: Sequence[FoldJob], report: Report, workers: int | None = None
+) -> list[FoldResult]:
+    """Train all folds. A fold that fails does not stop the others; it is named in the error raised at the end."""
+    workers = min(workers or available_cores(), len(jobs))
+    with one_thread():
+        outcomes = (
+            in_this_process(dataset, jobs, report)
+            if workers == 1
+            else in_pool(dataset, jobs, report, workers)
+        )
+    failures = [outcome for outcome in outcomes if isinstance(outcome, TrainingError)]
+    if failures:
+        reasons = "; ".join(str(failure) for failure in failures)
+        raise TrainingError(f"{len(failures)} of {len(jobs)} folds failed: {reasons}") from failures[0]
+    return outcomes
+
+
+def in_this_process(dataset, jobs, report) -> list[FoldResult | TrainingError]:
+    outcomes = []
+    for job in jobs:
+        try:
+            outcomes.append(run_fold(dataset, job, report))
+        except TrainingError as failure:
+            outcomes.append(failure)
+    return outcomes
+
+
+def in_pool(dataset, jobs, report, workers: int) -> list[FoldResult | TrainingError]:
+    # Spawned, not forked: a forked child inherits OpenMP and CUDA state that it cannot use.
+    context = multiprocessing.get_context("spawn")
+    events = context.Queue()
+    pool = ProcessPoolExecutor(workers, context, initialize_worker, (dataset, events))
+    try:
+        futures = [pool.submit(run_in_worker, job) for job in jobs]
+        follow(futures, events, report)
+        outcomes = [future.exception() or future.result() for future in futures]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    pool.shutdown()
+    for outcome in outcomes:
+        if isinstance(outcome, BrokenProcessPool):
+            raise TrainingError("a worker process died (killed, or out of memory?); finished folds are kept")
+        if isinstance(outcome, BaseException) and not isinstance(outcome, TrainingError):
+            raise outcome
+    return outcomes
+
+
+def follow(futures: Sequence[Future], events, report: Report) -> None:
+    """Pass the workers' epochs on to `report` until all folds have ended."""
+    while True:
+        ended = all(future.done() for future in futures)
+        try:
+            while True:
+                report(*events.get(timeout=0 if ended else 0.1))
+        except queue.Empty:
+            if ended:
+                return
+
+
+_worker: dict = {}
+
+
+def initialize_worker(dataset: GraphDataset, events) -> None:
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    _worker.update(dataset=dataset, events=events)
+
+
+def end_with_parent() -> None:
+    """A worker whose parent was killed would train on, or wait for ever."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def run_in_worker(job: FoldJob) -> FoldResult:
+    return run_fold(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread here, and in the processes started meanwhile (DGL's and BLAS's pools read the environment)."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    threads = torch.get_num_threads()
+    os.environ.update(dict.fromkeys(names, "1"))
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,163 @@
+"""One fold: the same numbers every time, also after an interruption; and it stops when it must."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from egin_dgl.data.loader import GraphLoader
+from egin_dgl.errors import TrainingError
+from egin_dgl.training.checkpoint import load_weights
+from egin_dgl.training.engine import evaluate, run_fold
+from egin_dgl.training.history import read_history
+from egin_dgl.training.metrics import score
+from egin_dgl.training.seeding import seed_torch
+
+
+def numbers(history):
+    return [replace(record, seconds=0.0) for record in history]
+
+
+def ignore(fold, record):
+    pass
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt_at(epoch):
+    def report(fold, record):
+        if record.epoch == epoch:
+            raise Interrupted
+
+    return report
+
+
+def test_two_runs_are_identical_to_the_last_digit(data, make_job):
+    one = run_fold(data, make_job(folder="one"), ignore)
+    two = run_fold(data, make_job(folder="two"), ignore)
+    assert repr(numbers(one.history)) == repr(numbers(two.history))
+    assert torch.equal(one.test_logits, two.test_logits)
+    other = run_fold(data, replace(make_job(folder="three"), seed=8), ignore)
+    assert numbers(one.history) != numbers(other.history)
+
+
+@pytest.mark.parametrize("epoch", [1, 3, 4, 6])
+def test_an_interrupted_fold_ends_with_the_same_numbers(data, make_job, epoch):
+    whole = run_fold(data, make_job(folder="whole"), ignore)
+    with pytest.raises(Interrupted):
+        run_fold(data, make_job(folder="broken"), interrupt_at(epoch))
+    resumed = run_fold(data, make_job(folder="broken"), ignore)
+    assert repr(numbers(resumed.history)) == repr(numbers(whole.history))
+    assert torch.equal(resumed.test_logits, whole.test_logits)
+
+
+def test_a_finished_fold_is_not_trained_again(data, make_job):
+    first = run_fold(data, make_job(), ignore)
+    seen = []
+    again = run_fold(data, make_job(), lambda *event: seen.append(event))
+    assert seen == []
+    assert again.history == first.history
+
+
+def test_history_and_checkpoints_lie_in_the_folder(data, make_job):
+    job = make_job()
+    result = run_fold(data, job, ignore)
+    assert read_history(job.folder / "history.csv") == result.history
+    model = job.make_model(data.info)
+    metadata = load_weights(job.folder / "best.safetensors", model)
+    best = max(result.history, key=lambda record: record.validation_rank)
+    assert metadata["epoch"] == best.epoch
+    scores = evaluate(model, GraphLoader(data, job.split.test, 8), job.options)
+    assert torch.equal(scores.logits, result.test_logits[best.epoch - 1])
+    assert scores.accuracy == best.test_accuracy
+
+
+def test_without_validation_the_best_weights_are_the_last(data, make_job):
+    job = make_job(validation=False)
+    result = run_fold(data, job, ignore)
+    assert load_weights(job.folder / "best.safetensors", job.make_model(data.info))["epoch"] == 6
+    assert all(record.val_loss != record.val_loss for record in result.history)
+
+
+def test_early_stopping_waits_for_its_patience(data, make_job):
+    result = run_fold(data, make_job(epochs=60, patience=4, lr=0.02), ignore)
+    best = max(result.history, key=lambda record: record.validation_rank)
+    assert len(result.history) == best.epoch + 4 < 60
+
+
+def test_a_loss_that_is_not_finite_stops_the_fold_with_epoch_and_step(data, make_job):
+    broken = data.with_features(node_feats=data.node_feats.clone())
+    broken.node_feats[int(data.node_offsets[int(make_job().split.train[0])])] = float("nan")
+    with pytest.raises(TrainingError, match=r"fold 0: the loss is nan at epoch 1, step [123]: lower"):
+        run_fold(broken, make_job(), ignore)
+
+
+def test_gradients_are_clipped(data, make_job):
+    """Plain gradient descent moves by lr × gradient, so a clipped step is at most lr × the bound."""
+
+    def distance(**options):
+        job = make_job(epochs=1, batch_size=100, folder=str(options), **options)
+        job = replace(job, make_optimizer=partial(torch.optim.SGD, lr=1.0))
+        torch.manual_seed(0)
+        before = first_weights(data, job)
+        run_fold(data, job, ignore)
+        after = job.make_model(data.info)
+        load_weights(job.folder / "best.safetensors", after)
+        return (
+            sum((a - b).pow(2).sum().item() for a, b in zip(after.parameters(), before, strict=True)) ** 0.5
+        )
+
+    assert distance() > 0.1
+    assert distance(clip_grad_norm=0.01) <= 0.0101
+
+
+def first_weights(data, job):
+    seed_torch(job.seed, job.fold, 0)
+    return [parameter.detach().clone() for parameter in job.make_model(data.info).parameters()]
+
+
+def test_mixed_precision_trains_on_the_cpu(data, make_job):
+    full = run_fold(data, make_job(folder="full"), ignore)
+    mixed = run_fold(data, make_job(folder="mixed", precision="bf16"), ignore)
+    assert mixed.test_logits.dtype == torch.float32
+    assert not torch.equal(full.test_logits, mixed.test_logits)
+    assert mixed.history[-1].train_loss == pytest.approx(full.history[-1].train_loss, rel=0.5, abs=0.5)
+
+
+def test_the_learning_rate_follows_the_scheduler(data, make_job):
+    result = run_fold(data, make_job(), ignore)
+    assert [record.lr for record in result.history] == [0.01] * 3 + [0.005] * 3
+    plateau = partial(ReduceLROnPlateau, factor=0.5, patience=0, threshold=10.0)
+    result = run_fold(data, make_job(folder="plateau", scheduler=plateau), ignore)
+    assert result.history[-1].lr < 0.01
+
+
+def test_standardization_is_stored_with_the_weights(data, make_job):
+    job = make_job(standardize=True)
+    run_fold(data, job, ignore)
+    metadata = load_weights(job.folder / "best.safetensors", job.make_model(data.info))
+    assert set(metadata["standardizer"]) == {"node_mean", "node_std", "edge_mean", "edge_std"}
+
+
+def test_damaged_checkpoints_are_named(data, make_job):
+    job = make_job()
+    run_fold(data, job, ignore)
+    for name in ("best.safetensors", "last.pt"):
+        path = job.folder / name
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(TrainingError, match="last.pt: not a readable checkpoint"):
+        run_fold(data, job, ignore)
+    with pytest.raises(TrainingError, match="best.safetensors: not a readable checkpoint"):
+        load_weights(job.folder / "best.safetensors", job.make_model(data.info))
+
+
+def test_metrics_ignore_classes_that_do_not_occur():
+    logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    scores = score(logits, torch.tensor([0, 1, 0, 1]))
+    assert scores["auroc"] == pytest.approx(1.0)
+    assert scores["mcc"] == pytest.approx(1.0)
+    assert score(logits[:1], torch.tensor([0]))["auroc"] != scores["auroc"]  # one class only: not defined

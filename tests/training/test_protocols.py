@@ -1,0 +1,88 @@
+import math
+
+import pytest
+
+from egin_dgl.training.history import EpochRecord, read_history, write_history
+from egin_dgl.training.protocols import evaluate, headline
+
+
+def history(test, val=None, val_loss=None):
+    rows = []
+    for i, accuracy in enumerate(test):
+        rows.append(
+            EpochRecord(
+                epoch=i + 1,
+                train_loss=1.0,
+                train_accuracy=0.5,
+                val_loss=val_loss[i] if val_loss else (1.0 if val else math.nan),
+                val_accuracy=val[i] if val else math.nan,
+                test_loss=1.0,
+                test_accuracy=accuracy,
+                lr=0.01,
+                grad_norm=1.0,
+                seconds=0.1,
+            )
+        )
+    return rows
+
+
+def test_selected_reads_the_test_part_where_validation_is_best():
+    folds = [history([0.1, 0.9, 0.5], val=[0.3, 0.2, 0.8]), history([0.2, 0.4, 0.6], val=[0.9, 0.1, 0.1])]
+    result = evaluate(folds)["selected"]
+    assert result.per_fold == (0.5, 0.2)
+    assert result.epochs == (3, 1)
+    assert not result.optimistic
+
+
+def test_selected_breaks_ties_by_loss_then_by_time():
+    assert evaluate([history([1, 2, 3], val=[0.5] * 3, val_loss=[2, 1, 1])])["selected"].epochs == (2,)
+
+
+def test_selection_never_sees_the_test_part():
+    val = [0.3, 0.7, 0.6, 0.7]
+    epochs = {evaluate([history(test, val=val)])["selected"].epochs for test in ([0, 0, 1, 1], [1, 1, 0, 0])}
+    assert len(epochs) == 1
+
+
+def test_common_epoch_is_the_peak_of_the_mean_curve():
+    result = evaluate([history([0.1, 0.9, 0.6]), history([0.2, 0.1, 0.6])])["common_epoch"]
+    assert result.epochs == (3, 3)
+    assert result.mean == pytest.approx(0.6)
+    assert result.optimistic
+
+
+def test_common_epoch_uses_only_epochs_that_every_fold_reached():
+    result = evaluate([history([0.1, 0.2, 1.0]), history([0.3, 0.4])])["common_epoch"]
+    assert result.epochs == (2, 2)
+
+
+def test_best_per_fold_bounds_every_other_protocol():
+    folds = [history([0.1, 0.9, 0.5], val=[0.3, 0.2, 0.8]), history([0.2, 0.4, 0.6], val=[0.9, 0.1, 0.1])]
+    results = evaluate(folds)
+    assert results["best_per_fold"].mean == pytest.approx(0.75)
+    assert all(result.mean <= results["best_per_fold"].mean for result in results.values())
+
+
+def test_last_and_last_20():
+    curve = [0.0] * 10 + [0.5] * 10 + [1.0] * 10
+    results = evaluate([history(curve)])
+    assert results["last"].per_fold == (1.0,)
+    assert results["last_20"].per_fold == (0.75,)
+
+
+def test_std_is_over_folds_with_ddof_0():
+    result = evaluate([history([0.4]), history([0.6])])["last"]
+    assert result.std == pytest.approx(0.1)
+
+
+def test_without_validation_there_is_no_selected_and_the_headline_says_so():
+    results = evaluate([history([0.5])])
+    assert results["selected"] is None
+    assert headline(results) == "common_epoch"
+    assert headline(evaluate([history([0.5], val=[0.5])])) == "selected"
+
+
+def test_a_history_is_read_back_to_the_last_digit(tmp_path):
+    rows = history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0]) + history([0.3])
+    write_history(tmp_path / "history.csv", rows)
+    assert repr(read_history(tmp_path / "history.csv")) == repr(rows)

@@ -1,0 +1,88 @@
+"""Folds in real processes: the same numbers for any number of them, failures named, orphans gone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from egin_dgl.errors import TrainingError
+from egin_dgl.models import EGIN, EGINE
+from egin_dgl.training.workers import run_folds
+
+
+class EndsItsProcess(EGIN):
+    """Dies as if killed by the system, in the fold's process."""
+
+    def __init__(self, *args, **options):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_any_number_of_workers_gives_the_same_numbers(data, make_job):
+    def run(workers):
+        jobs = [make_job(fold, folder=f"workers_{workers}") for fold in range(3)]
+        seen = []
+        results = run_folds(data, jobs, lambda fold, record: seen.append((fold, record.epoch)), workers)
+        assert sorted(seen) == [(fold, epoch) for fold in range(3) for epoch in range(1, 7)]
+        history = [[replace(record, seconds=0) for record in result.history] for result in results]
+        return repr(history), torch.stack([result.test_logits for result in results])
+
+    (one, one_logits), (two, two_logits) = run(1), run(2)
+    assert one == two
+    assert torch.equal(one_logits, two_logits)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failing_fold_is_named_and_the_others_finish(data, make_job, workers):
+    jobs = [make_job(0), make_job(1, lr=1e30), make_job(2)]
+    with pytest.raises(
+        TrainingError, match=r"1 of 3 folds failed: fold 1: the loss is (nan|inf) at epoch \d+, step"
+    ):
+        run_folds(data, jobs, lambda *event: None, workers)
+    assert (jobs[0].folder / "best.safetensors").exists()
+    assert (jobs[2].folder / "best.safetensors").exists()
+
+
+def test_a_worker_that_dies_is_reported(data, make_job):
+    jobs = [make_job(0, model=EndsItsProcess), make_job(1, model=EGINE)]
+    with pytest.raises(TrainingError, match="a worker process died"):
+        run_folds(data, jobs, lambda *event: None, 2)
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    """A real run on real processes: kill the parent with SIGKILL and no worker is left."""
+    script = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "train.py")
+    options = ["dataset=bonds", "trainer.epochs=5000", "trainer.workers=2", f"hydra.run.dir={tmp_path}"]
+    parent = subprocess.Popen([sys.executable, script, *options], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("fold_*/events*"))) >= 2, 90)
+        workers = children(parent.pid)
+        assert len(workers) >= 2
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_for(lambda: not any(alive(pid) for pid in workers), 20)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.2)
