@@ -1,0 +1,182 @@
+"""The training app: the one place that turns a configuration into calls of the library."""
+
+import json
+import logging
+import platform
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from egin_dgl.backend import installed_version
+from egin_dgl.data.folds import load_folds, make_folds
+from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.files import atomic_path, write_text
+from egin_dgl.reporting.figures import confusion_figure, curves_figure
+from egin_dgl.reporting.progress import FoldProgress
+from egin_dgl.reporting.tables import summary_table
+from egin_dgl.training.device import pick_device
+from egin_dgl.training.engine import FoldJob
+from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.summary import confusion_counts, summarize
+from egin_dgl.training.tracking import track_run
+from egin_dgl.training.workers import run_folds
+
+log = logging.getLogger(__name__)
+
+GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "seed")
+
+
+def train(cfg: DictConfig, folder: str | Path) -> dict:
+    """Cross-validate as `cfg` says; everything there is to know about the run is in `folder` afterwards.
+
+    Called again with the same configuration and folder, it goes on where it was interrupted.
+    """
+    start = time.perf_counter()
+    folder = Path(folder)
+    device = pick_device(cfg.device)
+    options = TrainerOptions(**cfg.trainer)
+    check_options(cfg, options, device)
+    dataset = build(cfg, "dataset")
+    make_model, make_optimizer, make_scheduler = (
+        build(cfg, group) for group in ("model", "optimizer", "scheduler")
+    )
+    model = try_out(make_model, make_optimizer, make_scheduler, dataset.info)
+    log.info("%s: %d graphs from %s", dataset.info.name, len(dataset), dataset.origin)
+
+    settings = {group: OmegaConf.to_container(cfg, resolve=True)[group] for group in GROUPS}
+    settings["trainer"].pop("workers")  # changes the time a run takes, not its numbers
+    claim(folder, settings, dataset.digest)
+    labels = dataset.labels.numpy()
+    folds_path = folder / "folds.json"
+    if folds_path.exists() or cfg.cv.folds_file:
+        folds = load_folds(cfg.cv.folds_file or folds_path, labels, dataset.info.name)
+    else:
+        folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name)
+    numbers = range(folds.k) if cfg.cv.fold is None else [cfg.cv.fold]
+    splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
+    folds.save(folds_path)
+
+    metadata = {
+        "model": settings["model"],
+        "info": asdict(dataset.info),
+        "vocabulary": json.loads(dataset.vocabulary.to_json()),
+    }
+    jobs = [
+        FoldJob(
+            fold=number,
+            seed=cfg.seed,
+            split=split,
+            folder=folder / f"fold_{number:02d}",
+            make_model=make_model,
+            make_optimizer=make_optimizer,
+            make_scheduler=make_scheduler,
+            options=options,
+            device=device,
+            metadata=metadata,
+        )
+        for number, split in splits.items()
+    ]
+    with FoldProgress(numbers, options.epochs) as progress:
+        results = run_folds(dataset, jobs, progress, options.workers)
+
+    summary = {
+        "model": model.name,
+        "seed": cfg.seed,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "seconds": time.perf_counter() - start,
+        "device": str(device),
+    } | summarize(dataset, jobs, results, folds.k)
+    title = f"{summary['model']} on {summary['dataset']}"
+    histories = [result.history for result in results]
+    chosen = f"{title}, test parts, {summary['headline']}"
+    figures = {
+        "curves": curves_figure(histories, f"{title}, mean ± std of {len(results)} folds"),
+        "confusion": confusion_figure(
+            confusion_counts(dataset, jobs, results), dataset.info.class_names, chosen
+        ),
+    }
+    for name, figure in figures.items():
+        with atomic_path(folder / f"{name}.png") as temporary:
+            figure.savefig(temporary, format="png", dpi=120)
+    track_run(folder, histories, settings, final_metrics(summary), figures)
+    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+
+    console = Console()
+    console.print(summary_table(summary))
+    console.print(
+        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", folder, soft_wrap=True
+    )
+    return summary
+
+
+def build(cfg: DictConfig, group: str):
+    """Instantiate a group; what is wrong with its values is said in one sentence."""
+    try:
+        return instantiate(cfg[group])
+    except InstantiationException as error:
+        cause = error.__cause__
+        if isinstance(cause, EginError):
+            raise cause from None
+        raise ConfigError(f"{group}: {cause or error}") from error
+
+
+def try_out(make_model, make_optimizer, make_scheduler, info) -> torch.nn.Module:
+    """Build everything once before any fold starts, so that a wrong value is one sentence and not ten."""
+    for group in ("model", "optimizer", "scheduler"):
+        try:
+            if group == "model":
+                model = make_model(info)
+            elif group == "optimizer":
+                optimizer = make_optimizer(model.parameters())
+            else:
+                make_scheduler(optimizer)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ConfigError(f"{group}: {error}") from error
+    return model
+
+
+def check_options(cfg: DictConfig, options: TrainerOptions, device: torch.device) -> None:
+    """Options that are valid alone but not together."""
+    if options.patience and not cfg.cv.validation:
+        raise ConfigError("trainer.patience needs a validation part, which this cv has not; use cv=ten_fold")
+    if options.precision == "fp16" and device.type == "cpu":
+        raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
+    if not isinstance(cfg.seed, int) or cfg.seed < 0:
+        raise ConfigError(f"seed must be a whole number from 0 on, got {cfg.seed!r}")
+
+
+def claim(folder: Path, settings: dict, digest: str) -> None:
+    """Write down what this run is; a folder that holds another run is refused."""
+    path = folder / "run.json"
+    run = {"settings": settings, "data_sha256": digest}
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        differing = [key for key in settings if before["settings"].get(key) != settings[key]]
+        if before["data_sha256"] != digest:
+            differing.append("the data")
+        if differing:
+            raise ConfigError(
+                f"{folder} holds a run with other settings ({', '.join(differing)}); use a new folder"
+            )
+        return
+    packages = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
+    versions = {"python": platform.python_version()} | {name: installed_version(name) for name in packages}
+    write_text(path, json.dumps(run | {"versions": versions}, indent=1) + "\n")
+
+
+def final_metrics(summary: dict) -> dict[str, float]:
+    """What the HPARAMS tab compares: each protocol's mean, and the other metrics."""
+    metrics = {
+        f"test_accuracy/{name}": result["mean"]
+        for name, result in summary["protocols"].items()
+        if result is not None
+    }
+    return metrics | {
+        f"test/{name}": v["mean"] for name, v in summary["metrics"].items() if v["mean"] is not None
+    }

@@ -1,0 +1,25 @@
+"""Cross-validate a model on a dataset: python scripts/train.py model=egin_e dataset=cuneiform"""
+
+import sys
+from pathlib import Path
+
+try:
+    import egin_dgl  # noqa: F401
+except ImportError as error:
+    sys.exit(f"error: {error}")
+
+import hydra
+from omegaconf import DictConfig
+
+from egin_dgl import app, door
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")
+def main(cfg: DictConfig) -> None:
+    door.guarded(lambda folder: app.train(cfg, folder))
+
+
+if __name__ == "__main__":
+    door.run(main, CONF, "train")
