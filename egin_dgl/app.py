@@ -1,7 +1,6 @@
 """The training app: the one place that turns a configuration into calls of the library."""
 
 import json
-import logging
 import platform
 import time
 from dataclasses import asdict
@@ -24,10 +23,8 @@ from egin_dgl.training.device import pick_device
 from egin_dgl.training.engine import FoldJob
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.summary import confusion_counts, summarize
-from egin_dgl.training.tracking import track_run
+from egin_dgl.training.tracking import plain, track_run
 from egin_dgl.training.workers import run_folds
-
-log = logging.getLogger(__name__)
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "seed")
 
@@ -47,7 +44,6 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
         build(cfg, group) for group in ("model", "optimizer", "scheduler")
     )
     model = try_out(make_model, make_optimizer, make_scheduler, dataset.info)
-    log.info("%s: %d graphs from %s", dataset.info.name, len(dataset), dataset.origin)
 
     settings = {group: OmegaConf.to_container(cfg, resolve=True)[group] for group in GROUPS}
     settings["trainer"].pop("workers")  # changes the time a run takes, not its numbers
@@ -104,7 +100,7 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
     for name, figure in figures.items():
         with atomic_path(folder / f"{name}.png") as temporary:
             figure.savefig(temporary, format="png", dpi=120)
-    track_run(folder, histories, settings, final_metrics(summary), figures)
+    track_run(folder, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
     write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
 
     console = Console()
@@ -168,6 +164,12 @@ def claim(folder: Path, settings: dict, digest: str) -> None:
     packages = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
     versions = {"python": platform.python_version()} | {name: installed_version(name) for name in packages}
     write_text(path, json.dumps(run | {"versions": versions}, indent=1) + "\n")
+
+
+def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
+    """What the HPARAMS tab has as columns; of the dataset only its name."""
+    chosen = {group: values for group, values in settings.items() if group != "dataset"}
+    return {"model": summary["model"], "dataset": summary["dataset"]} | plain(chosen)
 
 
 def final_metrics(summary: dict) -> dict[str, float]:

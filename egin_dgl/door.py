@@ -44,13 +44,13 @@ def guarded(job: Callable[[Path], object]) -> object:
     folder = Path(hydra.runtime.output_dir)
     try:
         return job(folder)
-    except EginError as error:
+    except (EginError, OmegaConfBaseException) as error:
         log.debug("what led to the error", exc_info=True)
         if isinstance(error, TrainingError):
             error = TrainingError(f"{error}; resume={os.path.relpath(folder)} goes on from here")
         if hydra.mode == RunMode.MULTIRUN or WANTS_TRACEBACK:
             raise error from None
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {one_line(error)}")
     except KeyboardInterrupt:
         print(f"\ninterrupted; resume={os.path.relpath(folder)} goes on from here", file=sys.stderr)
         sys.exit(130)
@@ -84,7 +84,12 @@ def explain(error: Exception, config_dir: Path, config_name: str) -> str:
         valid = valid_keys(parent, config_dir, config_name)
         if valid:
             return f"there is no option {key!r}; valid{f' in {parent}' if parent else ''}: {', '.join(valid)}{nearest(name, valid)}"
-    return " ".join(text.split("\nfull_key")[0].split())
+    return one_line(error)
+
+
+def one_line(error: Exception) -> str:
+    """OmegaConf appends the key and type of the node to its messages, on lines of their own."""
+    return " ".join(re.split(r"\s+full_key:", str(error))[0].split())
 
 
 def valid_keys(parent: str, config_dir: Path, config_name: str) -> list[str]:

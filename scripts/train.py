@@ -11,13 +11,15 @@ except ImportError as error:
 import hydra
 from omegaconf import DictConfig
 
-from egin_dgl import app, door
+from egin_dgl import door
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")
 def main(cfg: DictConfig) -> None:
+    from egin_dgl import app  # here, because fold workers import this file and need neither plots nor metrics
+
     door.guarded(lambda folder: app.train(cfg, folder))
 
 

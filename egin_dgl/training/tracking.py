@@ -66,17 +66,18 @@ def track_run(
         for name, figure in figures.items():
             writer.add_figure(name, figure, close=False)
         # "." keeps the hyper-parameters in the run's own folder instead of a stray run below it.
-        writer.add_hparams(plain(hparams), metrics, run_name=".")
+        writer.add_hparams(hparams, metrics, run_name=".")
 
 
-def plain(hparams: dict, prefix: str = "") -> dict[str, bool | float | str]:
-    """A nested mapping as the flat one TensorBoard takes: model.hidden_dim → 64."""
+def plain(settings: dict, prefix: str = "") -> dict[str, bool | float | str]:
+    """Nested settings as the flat ones TensorBoard takes: model.hidden_dim → 64.
+
+    What is not set, or says only where code and data come from, is left out: a table of a sweep has a column for each.
+    """
     flat = {}
-    for key, value in hparams.items():
+    for key, value in settings.items():
         if isinstance(value, dict):
             flat |= plain(value, f"{prefix}{key}.")
-        elif isinstance(value, (bool, int, float, str)):
+        elif isinstance(value, (bool, int, float, str)) and not key.startswith("_"):
             flat[f"{prefix}{key}"] = value
-        else:
-            flat[f"{prefix}{key}"] = str(value)
     return flat

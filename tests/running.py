@@ -1,0 +1,50 @@
+"""Ways to run the app in tests: as a command in a process of its own, or right here."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+
+from egin_dgl.app import train
+from egin_dgl.training.history import read_history
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "scripts" / "train.py"
+SMALL = [
+    "dataset=bonds",
+    "dataset.graphs=60",
+    "cv.k=3",
+    "trainer.epochs=3",
+    "model.layers=2",
+    "model.hidden_dim=8",
+]
+
+
+def command(*options, timeout=300, **environment):
+    """scripts/train.py with these options."""
+    return subprocess.run(
+        [sys.executable, SCRIPT, *options],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def run_here(folder, *options):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return train(compose("train", ["trainer.workers=1", *options]), folder)
+
+
+def same_numbers(one: Path, two: Path):
+    left, right = (json.loads((folder / "summary.json").read_text()) for folder in (one, two))
+    assert left["protocols"] == right["protocols"]
+    for path in sorted(one.glob("fold_*/history.csv")):
+        rows = [
+            [record.__dict__ | {"seconds": 0} for record in read_history(folder / path.relative_to(one))]
+            for folder in (one, two)
+        ]
+        assert repr(rows[0]) == repr(rows[1])

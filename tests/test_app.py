@@ -1,0 +1,117 @@
+"""The app as people use it: what a run shows and leaves behind."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+from running import SCRIPT, SMALL, command, run_here, same_numbers
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A small run through the command line."""
+    folder = tmp_path_factory.mktemp("run")
+    done = command(*SMALL, f"hydra.run.dir={folder}")
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_a_run_is_a_folder(finished):
+    folder, _ = finished
+    names = {path.name for path in folder.iterdir()}
+    assert {
+        "summary.json",
+        "folds.json",
+        "run.json",
+        "curves.png",
+        "confusion.png",
+        ".hydra",
+        "fold_00",
+    } <= names
+    assert {path.name for path in (folder / "fold_02").iterdir()} >= {
+        "history.csv",
+        "best.safetensors",
+        "last.pt",
+    }
+    assert not list(folder.rglob("*.tmp"))
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["model"] == "EGIN-E" and summary["dataset"] == "bonds" and summary["folds"] == 3
+    assert summary["headline"] == "selected"
+    assert set(summary["protocols"]) == {"selected", "common_epoch", "best_per_fold", "last", "last_20"}
+    assert len(summary["protocols"]["selected"]["per_fold"]) == 3
+    assert set(summary["metrics"]) == {"auroc", "mcc", "f1_macro"}
+    assert summary["majority_accuracy"] == 0.5
+    run = json.loads((folder / "run.json").read_text())
+    assert {"python", "torch", "dgl"} <= set(run["versions"])
+    assert run["settings"]["model"]["hidden_dim"] == 8 and len(run["data_sha256"]) == 64
+    for picture in ("curves.png", "confusion.png"):
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_terminal_shows_the_table_the_majority_and_the_folder(finished):
+    folder, done = finished
+    for word in (
+        "selected",
+        "common_epoch",
+        "optimistic",
+        "best_per_fold",
+        "last_20",
+        "majority class",
+        "50.0",
+    ):
+        assert word in done.stdout
+    assert str(folder) in done.stdout
+    assert re.search(r"fold 0  epoch 3/3  loss \d\.\d+  val +\d+\.\d %  \d+ s left", done.stderr)
+
+
+def test_the_number_of_workers_does_not_change_a_number(finished, tmp_path):
+    folder, _ = finished
+    run_here(tmp_path, *SMALL)
+    same_numbers(folder, tmp_path)
+
+
+def test_a_terminal_gets_live_bars(tmp_path):
+    """Through a pseudo-terminal, as a person would see it."""
+    main, terminal = pty.openpty()
+    options = [*SMALL, "cv.fold=1", f"hydra.run.dir={tmp_path}"]
+    process = subprocess.Popen(
+        [sys.executable, SCRIPT, *options],
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "140"},
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while block := os.read(main, 65536):
+            shown += block
+    except OSError:  # the other end is closed
+        pass
+    assert process.wait() == 0
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert re.search(r"fold 1 +━+ 3/3 loss \d\.\d+ +val +\d+\.\d % .*left", plain)
+    assert "1 fold of 3" in plain
+
+
+def test_a_folder_with_another_run_is_refused(finished, tmp_path):
+    folder, _ = finished
+    done = command(*SMALL, "model.hidden_dim=9", f"hydra.run.dir={folder}")
+    assert done.returncode == 1
+    assert "holds a run with other settings (model); use a new folder" in done.stderr
+
+
+def test_folds_of_an_earlier_run_can_be_used_again(finished, tmp_path):
+    folder, _ = finished
+    run_here(tmp_path, *SMALL, "seed=5", "trainer.epochs=1", f"cv.folds_file={folder / 'folds.json'}")
+    assert (tmp_path / "folds.json").read_text() == (folder / "folds.json").read_text()
+
+
+def test_one_fold_alone_and_the_paper_protocol(tmp_path):
+    summary = run_here(tmp_path, *SMALL, "cv=paper", "cv.k=3", "cv.fold=2", "trainer.epochs=2")
+    assert summary["fold_numbers"] == [2] and summary["k"] == 3
+    assert summary["protocols"]["selected"] is None
+    assert summary["headline"] == "common_epoch"

@@ -1,0 +1,55 @@
+"""What goes wrong is said in one line, and costs no more than it must."""
+
+import re
+
+import pytest
+from running import SMALL, command
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_e"),
+        (
+            ["model.hiden_dim=3"],
+            r"no option 'model.hiden_dim'; valid in model: .*\(did you mean hidden_dim\?\)",
+        ),
+        (["dataset=bonds", "model.readout=add"], r"model: readout must be one of sum, mean, max, got 'add'"),
+        (["dataset=tu"], r"Missing mandatory value: dataset.name"),
+        (["dataset=bonds", "optimizer.lr=-1"], r"optimizer: Invalid learning rate: -1"),
+        (["cv=paper", "trainer.patience=3"], r"trainer.patience needs a validation part"),
+        (["resume=nowhere"], r"nowhere is not the folder of a run"),
+    ],
+)
+def test_a_known_error_is_one_line_and_exit_code_1(options, message, tmp_path):
+    extra = (
+        []
+        if options[0].startswith("resume")
+        else [f"hydra.run.dir={tmp_path}", "hydra.job_logging.root.level=ERROR"]
+    )
+    done = command(*options, *extra)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert re.match(f"error: .*{message}", line)
+
+
+def test_the_full_error_is_there_for_those_who_ask(tmp_path):
+    done = command("trainer.epochs=0", f"hydra.run.dir={tmp_path}", HYDRA_FULL_ERROR="1")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr and "trainer.epochs must be a positive integer" in done.stderr
+
+
+def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(tmp_path):
+    done = command(
+        "-m",
+        *SMALL[:-1],
+        "cv=holdout",
+        "model=egin,egin_c",
+        "model.hidden_dim=8,0",
+        f"hydra.sweep.dir={tmp_path}",
+    )
+    assert done.returncode == 1
+    assert "hidden_dim must be a positive integer, got 0" in done.stderr
+    jobs = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert jobs == ["0_egin_bonds", "1_egin_bonds", "2_egin_c_bonds", "3_egin_c_bonds"]
+    assert [(tmp_path / job / "summary.json").exists() for job in jobs] == [True, False, True, False]

@@ -1,0 +1,44 @@
+"""A DGL that cannot be imported ends in one sentence."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "train.py"
+
+
+def run_with_broken_dgl(folder: Path, raising: str) -> subprocess.CompletedProcess:
+    (folder / "dgl").mkdir()
+    (folder / "dgl" / "__init__.py").write_text(raising)
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [sys.executable, SCRIPT], env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_a_missing_library_is_one_sentence_with_versions_and_the_cure(tmp_path):
+    raising = 'raise FileNotFoundError("Cannot find DGL C++ graphbolt library at /x.so\\nmore")'
+    done = run_with_broken_dgl(tmp_path, raising)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: DGL ")
+    assert "cannot be imported with torch 2." in line
+    assert "Cannot find DGL C++ graphbolt library" in line
+    assert "pip install dgl==" in line
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_dgl_says_nothing_and_writes_nothing_at_home(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key != "DGLBACKEND"} | {
+        "HOME": str(tmp_path)
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "import egin_dgl"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (tmp_path / ".dgl").exists()
