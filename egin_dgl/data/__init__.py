@@ -1,7 +1,8 @@
 """Graphs with information on their edges: where they come from and how they become tensors."""
 
-from egin_dgl.data.dataset import DatasetInfo, GraphDataset, load_tu
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.features import Vocabulary
+from egin_dgl.data.load import load_tu
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.data.synthetic import bonds
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from egin_dgl.data.sources import RawFiles
+from egin_dgl.data.rawfiles import RawFiles
 from egin_dgl.errors import DataError
 
 log = logging.getLogger(__name__)

@@ -232,7 +232,7 @@ def test_second_load_is_from_the_cache_and_equal(small, tmp_path):
 
 def test_cache_is_read_and_not_the_files(small, tmp_path):
     """A cache file stored for one dataset under another's key would be noticed: the tensors really come from it."""
-    from egin_dgl.data import dataset as module
+    from egin_dgl.data import load as module
 
     first = load_tu("S", small())
     (path,) = processed(tmp_path)

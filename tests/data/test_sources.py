@@ -14,7 +14,9 @@ import zipfile
 
 import pytest
 
-from egin_dgl.data.sources import download, find_raw, read_zip
+from egin_dgl.data.download import download
+from egin_dgl.data.rawfiles import read_zip
+from egin_dgl.data.sources import find_raw
 from egin_dgl.errors import ConfigError, DataError
 
 FILES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}
