@@ -28,13 +28,13 @@ def curves_figure(histories: Sequence[History], title: str) -> Figure:
                 continue
             mean, std = values.mean(axis=0), values.std(axis=0)
             axes.plot(epochs, mean, color=color, label={"val": "validation"}.get(part, part))
-            axes.fill_between(epochs, mean - std, mean + std, color=color, alpha=0.15, linewidth=0)
+            low = np.maximum(mean - std, mean / 10) if quantity == "loss" else mean - std  # a log axis has no zero
+            axes.fill_between(epochs, low, mean + std, color=color, alpha=0.15, linewidth=0)
         axes.set(xlabel="epoch", ylabel=quantity)
+        if quantity == "loss":
+            axes.set_yscale("log")  # sums over nodes start with losses a hundred times those they end with
         axes.grid(alpha=0.3)
         axes.legend()
-    # A loss that exploded in a few epochs must not flatten the rest.
-    losses = [record.train_loss for history in histories for record in history[:reached]]
-    figure.axes[0].set_ylim(0, 3 * max(np.quantile(losses, 0.95), 1e-3))
     return figure
 
 
