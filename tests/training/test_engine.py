@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from egin_dgl.data import Standardizer
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.training.checkpoint import load_weights
@@ -137,10 +138,10 @@ def test_the_learning_rate_follows_the_scheduler(data, make_job):
 
 
 def test_standardization_is_stored_with_the_weights(data, make_job):
-    job = make_job(standardize=True)
+    job = make_job(transforms=(Standardizer.fit,))
     run_fold(data, job, ignore)
     metadata = load_weights(job.folder / "best.safetensors", job.make_model(data.info))
-    assert set(metadata["standardizer"]) == {"node_mean", "node_std", "edge_mean", "edge_std"}
+    assert set(metadata["transforms"]["Standardizer"]) == {"node_mean", "node_std", "edge_mean", "edge_std"}
 
 
 def test_damaged_checkpoints_are_named(data, make_job):
