@@ -114,21 +114,29 @@ class Rows:
                 _sort_matrix(flat[start : start + (end - first) * length].reshape(end - first, length))
 
 
-def signature_slots(class_starts: np.ndarray, rows: Rows, flat: np.ndarray, base: int) -> np.ndarray:
+def class_starts(classes: np.ndarray, count: int) -> np.ndarray:
+    """For each class 0..count-1, the number of items in smaller classes: (n,) -> (count,)."""
+    size = np.bincount(classes, minlength=count)
+    return np.cumsum(size) - size
+
+
+def signature_slots(
+    classes: np.ndarray, starts: np.ndarray, rows: Rows, flat: np.ndarray, base: int
+) -> np.ndarray:
     """Slots of the signatures (class, row) in sorted order: (n,) -> (n,).
 
-    A slot is the number of smaller signatures, so equal slots mean equal signatures. `class_starts` (n,) names the
-    class of each row by the number of rows in smaller classes; the rows of one class must have one length, and
-    entries of `flat` are in 0..base-1 and sorted within each row.
+    A slot is the number of smaller signatures, so equal slots mean equal signatures. `starts` are the `class_starts`;
+    the rows of one class must have one length, and entries of `flat` are in 0..base-1 and sorted within each row.
     """
-    slots, total, column = class_starts, len(class_starts), 0
     if base == 1:  # rows of one class are all alike
-        return slots
+        return starts[classes]
+    slots, total, column = None, len(classes), 0
     tied = None  # the rows to look at: all, until some are settled
     for _ in range(MAX_WORDS):
-        key, key_bound, begin = slots.copy() if tied is None else slots[tied], total, column
-        room = KEY_LIMIT >> len(key).bit_length()  # what `sorting_order` sorts fastest
-        room = room if key_bound * base <= room else KEY_LIMIT
+        # Class numbers take fewer bits than slots, which leaves more of the word to the entries.
+        key, key_bound = (classes.copy(), len(starts)) if tied is None else (slots[tied], total)
+        begin = column
+        room = _room(key_bound, base, column, rows)
         while column < rows.longest and key_bound * base <= room:
             key *= base
             reach = rows.reach(column)
@@ -148,7 +156,22 @@ def signature_slots(class_starts: np.ndarray, rows: Rows, flat: np.ndarray, base
             rows, tied = rows.take(left), left if tied is None else tied[left]
         else:  # not even one more code fits into a word
             break
-    return _split_by_bytes(slots, tied, rows, column, flat)
+    return _split_by_bytes(starts[classes] if slots is None else slots, tied, rows, column, flat)
+
+
+def _room(key_bound: int, base: int, column: int, rows: Rows) -> int:
+    """The bound to which one word is filled.
+
+    Words that leave room for a position sort faster (see `sorting_order`), but where most rows then need a second
+    word and one full word would do, that one is better.
+    """
+    room = KEY_LIMIT >> len(rows.lengths).bit_length()
+    filled = column
+    while filled < rows.longest and key_bound * base ** (filled + 1 - column) <= room:
+        filled += 1
+    full = key_bound * base ** min(rows.longest - column, 64) <= KEY_LIMIT
+    crowded = 2 * rows.reach(filled) < len(rows.lengths)
+    return KEY_LIMIT if filled == column or (full and crowded) else room
 
 
 def _run_starts(ordered: np.ndarray) -> np.ndarray:
@@ -179,8 +202,8 @@ def _sort_matrix(matrix: np.ndarray) -> None:
         columns[i][:] = low
 
 
-def _split(slots: np.ndarray, tied: np.ndarray | None, key: np.ndarray, bound: int) -> np.ndarray:
-    """Split the slots of the tied rows by a key that is monotone in the slot."""
+def _split(slots: np.ndarray | None, tied: np.ndarray | None, key: np.ndarray, bound: int) -> np.ndarray:
+    """Split the slots of the tied rows, or make those of all rows, by a key that keeps their order."""
     order = sorting_order(key, bound)
     heads = _run_heads(key[order])
     if tied is not None:  # positions among the tied rows, moved to where their slot begins
@@ -189,7 +212,7 @@ def _split(slots: np.ndarray, tied: np.ndarray | None, key: np.ndarray, bound: i
         order = tied[order]
         result = slots.copy()
     else:
-        result = np.empty(len(slots), dtype=np.int64)
+        result = np.empty(len(key), dtype=np.int64)
     result[order] = heads
     return result
 

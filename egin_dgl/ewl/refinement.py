@@ -8,7 +8,7 @@ from scipy import sparse
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.ranking import Rows, dense_rank, signature_slots, sorting_order
+from egin_dgl.ewl.ranking import Rows, class_starts, dense_rank, signature_slots, sorting_order
 from egin_dgl.ewl.rounds import check_method, color_rounds
 
 
@@ -55,8 +55,8 @@ class Refinement:
         order = np.argsort(place[self.graphs.graph_of_node], kind="stable")
         rows, flat = Rows.of_lengths(counts[by_size]), self.colors[depth][order]
         rows.sort(flat)
-        starts = np.searchsorted(rows.lengths, rows.lengths)  # graphs with fewer nodes
-        slots = signature_slots(starts, rows, flat, self.num_colors(depth))
+        sizes, longest = rows.lengths, rows.longest  # the classes: graphs of one size
+        slots = signature_slots(sizes, class_starts(sizes, longest + 1), rows, flat, self.num_colors(depth))
         return dense_rank(slots, len(slots))[0][place]
 
     def graph_stable_depths(self) -> np.ndarray:

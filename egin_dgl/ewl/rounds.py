@@ -10,7 +10,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import ranking
 from egin_dgl.ewl.inputs import GraphSet
 from egin_dgl.ewl.labels import rank_labels
-from egin_dgl.ewl.ranking import Rows, combine, dense_rank, signature_slots, sorting_order
+from egin_dgl.ewl.ranking import Rows, class_starts, combine, dense_rank, signature_slots, sorting_order
 
 METHODS = ("1-wl", "e-wl", "e-wl-ea")
 
@@ -55,8 +55,14 @@ def color_rounds(graphs: GraphSet, method: str) -> Iterator[np.ndarray]:
     # The members of a class must agree in degree before their tuples are compared; from depth 1 on they do.
     own, bound = combine(colors.copy(), degree, count, int(work.rows.lengths[-1]) + 1)
     own, own_count = dense_rank(own, bound)
+    buffer = np.empty(
+        len(work.src), dtype=np.int64
+    )  # one for all rounds: new memory costs more than filling it
     while len(work.nodes):
-        tuples, base = combine(colors[work.src], work.edge, count, work.edge_bound)
+        neighbors = np.take(
+            colors, work.src, out=buffer[: len(work.src)], mode="clip"
+        )  # other modes copy twice
+        tuples, base = combine(neighbors, work.edge, count, work.edge_bound)
         work.rows.sort(tuples)
         new, new_count, lonely = _split(own, own_count, work, tuples, base)
         if new_count == count:
@@ -114,16 +120,15 @@ def _split(
 ) -> tuple[np.ndarray, int, np.ndarray]:
     """New colours (N,), how many they are, and which of the open nodes are now alone in their class."""
     classes = own[work.nodes]
-    size = np.bincount(classes, minlength=count)
-    start = np.cumsum(size) - size
-    slots = signature_slots(start[classes], work.rows, tuples, base)
+    start = class_starts(classes, count)
+    slots = signature_slots(classes, start, work.rows, tuples, base)
     crowd = np.bincount(slots, minlength=len(slots))
     number = np.cumsum(crowd > 0)  # of the signatures up to each slot
     before = np.concatenate(([0], number))[start]  # signatures of smaller classes
     parts = np.concatenate((before[1:], number[-1:])) - before
     parts = np.maximum(parts, 1)  # classes without an open node stay as they are
     first = np.cumsum(parts) - parts
-    new = first[own]
+    new = first[own] if len(classes) < len(own) else np.empty_like(own)
     new[work.nodes] = (first - before - 1)[classes] + number[slots]
     return new, int(first[-1] + parts[-1]), crowd[slots] == 1
 

@@ -7,7 +7,7 @@ import numpy as np
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet
 from egin_dgl.ewl.labels import as_labels, distinct_labels, join_labels, rank_labels
-from egin_dgl.ewl.ranking import Rows, combine, dense_rank, signature_slots, sorting_order
+from egin_dgl.ewl.ranking import Rows, class_starts, combine, dense_rank, signature_slots, sorting_order
 from egin_dgl.ewl.refinement import Refinement, refine
 from egin_dgl.ewl.rounds import check_method
 
@@ -186,9 +186,8 @@ def _match(table: Signatures, new: Signatures, colors: int, edges: int) -> np.nd
     tuples = tuples[places]
     rows.sort(tuples)
     classes, count = dense_rank(*combine(own[order], rows.lengths, colors, longest + 1))
-    size = np.bincount(classes, minlength=count)
     slots = np.empty(len(own), dtype=np.int64)
-    slots[order] = signature_slots((np.cumsum(size) - size)[classes], rows, tuples, base)
+    slots[order] = signature_slots(classes, class_starts(classes, count), rows, tuples, base)
     return _by_number(slots, len(table), len(slots))
 
 
