@@ -17,9 +17,9 @@ from egin_dgl.data.standardize import Standardizer
 from egin_dgl.door import build
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.ewl import duplicate_groups
-from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.figures import confusion_figure, curves_figure
+from egin_dgl.files import write_text
 from egin_dgl.reporting.progress import FoldProgress
+from egin_dgl.reporting.run import publish
 from egin_dgl.reporting.tables import summary_table
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.engine import run_fold
@@ -27,7 +27,6 @@ from egin_dgl.training.job import FoldJob
 from egin_dgl.training.kernel import run_kernel_fold
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.summary import confusion_counts, summarize
-from egin_dgl.training.tracking import plain, track_run
 from egin_dgl.training.workers import run_folds
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed")
@@ -98,20 +97,9 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
         "seconds": time.perf_counter() - start,
         "device": str(device),
     } | summarize(dataset, jobs, results, folds.k)
-    title = f"{summary['model']} on {summary['dataset']}"
+    counts = confusion_counts(dataset, jobs, results)
     histories = [result.history for result in results]
-    chosen = f"{title}, test parts, {summary['headline']}"
-    figures = {
-        "curves": curves_figure(histories, f"{title}, mean ± std of {len(results)} folds"),
-        "confusion": confusion_figure(
-            confusion_counts(dataset, jobs, results), dataset.info.class_names, chosen
-        ),
-    }
-    for name, figure in figures.items():
-        with atomic_path(folder / f"{name}.png") as temporary:
-            figure.savefig(temporary, format="png", dpi=120)
-    track_run(folder, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
-    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+    publish(folder, summary, settings, histories, counts, dataset.info.class_names)
 
     console = Console()
     console.print(summary_table(summary))
@@ -171,21 +159,3 @@ def claim(folder: Path, settings: dict, digest: str) -> None:
     packages = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
     versions = {"python": platform.python_version()} | {name: installed_version(name) for name in packages}
     write_text(path, json.dumps(run | {"versions": versions}, indent=1) + "\n")
-
-
-def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
-    """What the HPARAMS tab has as columns; of the dataset only its name."""
-    chosen = {group: values for group, values in settings.items() if group != "dataset"}
-    return {"model": summary["model"], "dataset": summary["dataset"]} | plain(chosen)
-
-
-def final_metrics(summary: dict) -> dict[str, float]:
-    """What the HPARAMS tab compares: each protocol's mean, and the other metrics."""
-    metrics = {
-        f"test_accuracy/{name}": result["mean"]
-        for name, result in summary["protocols"].items()
-        if result is not None
-    }
-    return metrics | {
-        f"test/{name}": v["mean"] for name, v in summary["metrics"].items() if v["mean"] is not None
-    }

@@ -16,7 +16,7 @@ from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.training.checkpoint import load_progress, load_weights, save_progress, save_weights
 from egin_dgl.training.history import EpochRecord, History, write_history
-from egin_dgl.training.job import FoldJob, FoldResult
+from egin_dgl.training.job import FoldJob, FoldResult, Report
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
@@ -31,7 +31,7 @@ class Evaluation:
     logits: Tensor  # on the CPU
 
 
-def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRecord], None]) -> FoldResult:
+def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     """Train, evaluate after every epoch, keep the best and the last state; go on where an earlier run stopped.
 
     Every epoch seeds itself, so that a resumed fold ends with the same numbers as an unbroken one.
@@ -66,11 +66,9 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
         for name, holder in states.items():
             holder.load_state_dict(progress[name])
         history, test_logits = progress["history"], progress["test_logits"]
-    best = max(history, key=lambda record: record.validation_rank, default=None)
 
     with closing(FoldTracker(job.folder, first_epoch=len(history) + 1)) as tracker:
-        finished = False
-        while not finished:
+        while not ended(history, options):
             epoch = len(history) + 1
             start = time.perf_counter()
             lr = optimizer.param_groups[0]["lr"]
@@ -105,14 +103,11 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
             tracker.epoch(record, epsilons(model))
             report(job.fold, record)
 
-            if on_validation and (best is None or record.validation_rank > best.validation_rank):
-                best = record
+            # Without validation there is nothing honest to choose by: the best weights are the last.
+            last = ended(history, options)
+            if best_so_far(history) is record if on_validation else last:
                 save_weights(best_path, model, metadata | {"epoch": epoch})
-            stalled = on_validation and options.patience and epoch - best.epoch >= options.patience
-            finished = epoch >= options.epochs or bool(stalled)
-            if finished and not on_validation:
-                save_weights(best_path, model, metadata | {"epoch": epoch})  # nothing honest to choose by
-            if finished or epoch % options.checkpoint_every == 0:
+            if last or epoch % options.checkpoint_every == 0:
                 write_history(job.folder / "history.csv", history)
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 save_progress(last_path, history, test_logits, finished=False, **content)
@@ -121,6 +116,19 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
     save_progress(last_path, history, test_logits, finished=True, parameters=parameters)
     return FoldResult(job.fold, history, torch.stack(test_logits), parameters)
+
+
+def best_so_far(history: History) -> EpochRecord:
+    """The record that validation prefers, the earliest of equals."""
+    return max(history, key=lambda record: record.validation_rank)
+
+
+def ended(history: History, options: TrainerOptions) -> bool:
+    """All epochs are done, or validation has not improved for as many as `patience` allows."""
+    stalled = (
+        bool(history and options.patience) and len(history) - best_so_far(history).epoch >= options.patience
+    )
+    return stalled or len(history) >= options.epochs
 
 
 def train_epoch(
