@@ -27,6 +27,11 @@ def test_a_killed_run_resumes_and_ends_with_the_same_numbers(tmp_path):
     same_numbers(whole, broken)
 
 
+def as_in_a_terminal():
+    """A job started in the background inherits that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path):
     script = [
         sys.executable,
@@ -35,7 +40,9 @@ def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path):
         "trainer.epochs=5000",
         f"hydra.run.dir={tmp_path}",
     ]
-    process = subprocess.Popen(script, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        script, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=as_in_a_terminal
+    )
     end = time.monotonic() + 300
     while not list(tmp_path.glob("fold_*/last.pt")):
         assert time.monotonic() < end and process.poll() is None

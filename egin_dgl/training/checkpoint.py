@@ -43,7 +43,11 @@ def save_progress(
     path: str | Path, history: History, test_logits: list[Tensor], **states: dict | None
 ) -> None:
     """All that a fold needs to go on after its last epoch. `states` are state dicts of model, optimizer, …"""
-    content = {"history": [asdict(record) for record in history], "test_logits": test_logits} | states
+    # One tensor, not a list: saving thousands of small ones takes longer than the epochs they come from.
+    content = {
+        "history": [asdict(record) for record in history],
+        "test_logits": torch.stack(test_logits),
+    } | states
     with atomic_path(path) as temporary:
         torch.save(content, temporary)
 
@@ -59,4 +63,5 @@ def load_progress(path: str | Path) -> dict | None:
             f"{path}: not a readable checkpoint; remove its fold's folder to train it anew"
         ) from error
     content["history"] = [EpochRecord(**record) for record in content["history"]]
+    content["test_logits"] = list(content["test_logits"])
     return content
