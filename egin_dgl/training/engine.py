@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -78,6 +78,8 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
     train, validation, test = (
         GraphLoader(dataset, part, options.batch_size) for part in (split.train, split.validation, split.test)
     )
+    dataset = dataset.measured_on(split.train)  # a model may size itself by its training graphs
+    metadata["info"] = asdict(dataset.info)
 
     seed_torch(job.seed, job.fold, 0)
     model = job.make_model(dataset.info).to(job.device)
