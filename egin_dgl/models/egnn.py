@@ -19,21 +19,19 @@ class ChannelNetwork(GraphClassifier):
 
     Args:
         info: sizes of the data.
-        hidden_dim: features of a node after each layer, at least: rounded up to blocks of equal size.
+        hidden_dim: features of a node and channel after each layer; a node has channels times as many.
         layers: message-passing layers.
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
     def __init__(self, info: DatasetInfo, hidden_dim: int = 64, layers: int = 4, **classifier):
-        channels = info.edge_dim + info.edge_attributes + 1
-        block = -(-hidden_dim // channels)
-        width = block * channels
-        convs = [self.make_layer(dim, block) for dim in layer_inputs(info.node_dim, width, layers)]
+        width = hidden_dim * (info.edge_dim + info.edge_attributes + 1)
+        convs = [self.make_layer(dim, hidden_dim) for dim in layer_inputs(info.node_dim, width, layers)]
         super().__init__(info, convs, width, **classifier)
         self.signed = info.edge_attributes
 
-    def make_layer(self, dim: int, block: int) -> nn.Module:
-        """A layer from `dim` features to `block` of them per channel."""
+    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
+        """A layer from `dim` features to `hidden_dim` per channel."""
         raise NotImplementedError
 
     def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
@@ -51,8 +49,8 @@ class EGCN(ChannelNetwork):
     paper = "Gong, Cheng, CVPR 2019: EGNN(C)"
     when = "non-negative edge weights in a few channels, such as strengths or distances"
 
-    def make_layer(self, dim: int, block: int) -> nn.Module:
-        return EGNNCConv(dim, block, normalized=True)
+    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
+        return EGNNCConv(dim, hidden_dim, normalized=True)
 
     def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         graph, channels = super().wire(graph, edge_feats)
@@ -66,5 +64,5 @@ class EGATGong(ChannelNetwork):
     paper = "Gong, Cheng, CVPR 2019: EGNN(A)"
     when = "as EGCN, when some neighbours matter more than their edge tells"
 
-    def make_layer(self, dim: int, block: int) -> nn.Module:
-        return EGNNAConv(dim, block)
+    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
+        return EGNNAConv(dim, hidden_dim)
