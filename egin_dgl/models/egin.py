@@ -12,7 +12,7 @@ class EGIN(IsomorphismNetwork):
 
     title = "EGIN"
     paper = PAPER
-    when = "edge labels whose counts around a node matter; the fastest that sees edges"
+    when = "edge labels whose counts around a node matter; small and simple"
 
     def __init__(self, info: DatasetInfo, learn_eps: bool = False, **options):
         def make_layer(mlp, dim):
