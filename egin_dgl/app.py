@@ -7,26 +7,29 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
+from torch import nn
 
 from egin_dgl.backend import installed_version
 from egin_dgl.data.folds import load_folds, make_folds
+from egin_dgl.data.standardize import Standardizer
+from egin_dgl.door import build
 from egin_dgl.errors import ConfigError, EginError
-from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.figures import confusion_figure, curves_figure
+from egin_dgl.ewl import duplicate_groups
+from egin_dgl.files import write_text
 from egin_dgl.reporting.progress import FoldProgress
+from egin_dgl.reporting.run import publish
 from egin_dgl.reporting.tables import summary_table
 from egin_dgl.training.device import pick_device
-from egin_dgl.training.engine import FoldJob
+from egin_dgl.training.engine import run_fold
+from egin_dgl.training.job import FoldJob
+from egin_dgl.training.kernel import run_kernel_fold
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.summary import confusion_counts, summarize
-from egin_dgl.training.tracking import plain, track_run
 from egin_dgl.training.workers import run_folds
 
-GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "seed")
+GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed")
 
 
 def train(cfg: DictConfig, folder: str | Path) -> dict:
@@ -38,12 +41,14 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
     folder = Path(folder)
     device = pick_device(cfg.device)
     options = TrainerOptions(**cfg.trainer)
-    check_options(cfg, options, device)
     dataset = build(cfg, "dataset")
     make_model, make_optimizer, make_scheduler = (
         build(cfg, group) for group in ("model", "optimizer", "scheduler")
     )
+    transforms = [fit for fit in (build(cfg, "ewl"), options.standardize and Standardizer.fit) if fit]
     model = try_out(make_model, make_optimizer, make_scheduler, dataset.info)
+    is_network = isinstance(model, nn.Module)
+    check_options(cfg, options, device, is_network, bool(transforms))
 
     settings = {group: OmegaConf.to_container(cfg, resolve=True)[group] for group in GROUPS}
     settings["trainer"].pop("workers")  # changes the time a run takes, not its numbers
@@ -53,7 +58,8 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
     if folds_path.exists() or cfg.cv.folds_file:
         folds = load_folds(cfg.cv.folds_file or folds_path, labels, dataset.info.name)
     else:
-        folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name)
+        groups = duplicate_groups(dataset, progress=True) if cfg.cv.group_duplicates else None
+        folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups)
     numbers = range(folds.k) if cfg.cv.fold is None else [cfg.cv.fold]
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(folds_path)
@@ -69,39 +75,31 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
             seed=cfg.seed,
             split=split,
             folder=folder / f"fold_{number:02d}",
+            run=run_fold if is_network else run_kernel_fold,
             make_model=make_model,
             make_optimizer=make_optimizer,
             make_scheduler=make_scheduler,
             options=options,
             device=device,
             metadata=metadata,
+            transforms=transforms,
         )
         for number, split in splits.items()
     ]
-    with FoldProgress(numbers, options.epochs) as progress:
+    epochs = options.epochs if is_network else len(model.penalties)
+    with FoldProgress(numbers, epochs) as progress:
         results = run_folds(dataset, jobs, progress, options.workers)
 
     summary = {
         "model": model.name,
         "seed": cfg.seed,
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": results[0].parameters,
         "seconds": time.perf_counter() - start,
         "device": str(device),
     } | summarize(dataset, jobs, results, folds.k)
-    title = f"{summary['model']} on {summary['dataset']}"
+    counts = confusion_counts(dataset, jobs, results)
     histories = [result.history for result in results]
-    chosen = f"{title}, test parts, {summary['headline']}"
-    figures = {
-        "curves": curves_figure(histories, f"{title}, mean ± std of {len(results)} folds"),
-        "confusion": confusion_figure(
-            confusion_counts(dataset, jobs, results), dataset.info.class_names, chosen
-        ),
-    }
-    for name, figure in figures.items():
-        with atomic_path(folder / f"{name}.png") as temporary:
-            figure.savefig(temporary, format="png", dpi=120)
-    track_run(folder, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
-    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+    publish(folder, summary, settings, histories, counts, dataset.info.class_names)
 
     console = Console()
     console.print(summary_table(summary))
@@ -111,34 +109,31 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
     return summary
 
 
-def build(cfg: DictConfig, group: str):
-    """Instantiate a group; what is wrong with its values is said in one sentence."""
-    try:
-        return instantiate(cfg[group])
-    except InstantiationException as error:
-        cause = error.__cause__
-        if isinstance(cause, EginError):
-            raise cause from None
-        raise ConfigError(f"{group}: {cause or error}") from error
-
-
-def try_out(make_model, make_optimizer, make_scheduler, info) -> torch.nn.Module:
+def try_out(make_model, make_optimizer, make_scheduler, info):
     """Build everything once before any fold starts, so that a wrong value is one sentence and not ten."""
-    for group in ("model", "optimizer", "scheduler"):
-        try:
-            if group == "model":
-                model = make_model(info)
-            elif group == "optimizer":
-                optimizer = make_optimizer(model.parameters())
-            else:
-                make_scheduler(optimizer)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ConfigError(f"{group}: {error}") from error
+    group = "model"
+    try:
+        model = make_model(info)
+        if isinstance(model, nn.Module):
+            group = "optimizer"
+            optimizer = make_optimizer(model.parameters())
+            group = "scheduler"
+            make_scheduler(optimizer)
+    except EginError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"{group}: {error}") from error
     return model
 
 
-def check_options(cfg: DictConfig, options: TrainerOptions, device: torch.device) -> None:
+def check_options(
+    cfg, options: TrainerOptions, device: torch.device, is_network: bool, transformed: bool
+) -> None:
     """Options that are valid alone but not together."""
+    if transformed and not is_network:
+        raise ConfigError(
+            "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"
+        )
     if options.patience and not cfg.cv.validation:
         raise ConfigError("trainer.patience needs a validation part, which this cv has not; use cv=ten_fold")
     if options.precision == "fp16" and device.type == "cpu":
@@ -164,21 +159,3 @@ def claim(folder: Path, settings: dict, digest: str) -> None:
     packages = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
     versions = {"python": platform.python_version()} | {name: installed_version(name) for name in packages}
     write_text(path, json.dumps(run | {"versions": versions}, indent=1) + "\n")
-
-
-def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
-    """What the HPARAMS tab has as columns; of the dataset only its name."""
-    chosen = {group: values for group, values in settings.items() if group != "dataset"}
-    return {"model": summary["model"], "dataset": summary["dataset"]} | plain(chosen)
-
-
-def final_metrics(summary: dict) -> dict[str, float]:
-    """What the HPARAMS tab compares: each protocol's mean, and the other metrics."""
-    metrics = {
-        f"test_accuracy/{name}": result["mean"]
-        for name, result in summary["protocols"].items()
-        if result is not None
-    }
-    return metrics | {
-        f"test/{name}": v["mean"] for name, v in summary["metrics"].items() if v["mean"] is not None
-    }

@@ -5,17 +5,20 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.errors import HydraException, InstantiationException
 from hydra.types import RunMode
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from egin_dgl.data import GraphDataset
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 
 log = logging.getLogger(__name__)
@@ -68,6 +71,27 @@ def resumed(arguments: list[str]) -> list[str]:
     if not stored.is_file():
         raise ConfigError(f"{folder} is not the folder of a run: it has no .hydra/overrides.yaml")
     return [*OmegaConf.load(stored), f"hydra.run.dir={folder}"]
+
+
+def datasets(overrides: list[str], config_dir: Path, config_name: str) -> Iterator[GraphDataset]:
+    """The datasets that words like dataset=mutag,aids and dataset.root=FOLDER name, one after the other."""
+    named = [word for word in overrides if word.startswith("dataset=")]
+    rest = [word for word in overrides if word not in named]
+    for option in named[-1].removeprefix("dataset=").split(",") if named else [""]:
+        with initialize_config_dir(str(config_dir), version_base="1.3"):
+            cfg = compose(config_name, [f"dataset={option}", *rest] if option else rest)
+        yield build(cfg, "dataset")
+
+
+def build(cfg: DictConfig, group: str) -> Any:
+    """Instantiate a group; what is wrong with its values is said in one sentence."""
+    try:
+        return instantiate(cfg[group])
+    except InstantiationException as error:
+        cause = error.__cause__
+        if isinstance(cause, EginError):
+            raise cause from None
+        raise ConfigError(f"{group}: {cause or error}") from error
 
 
 def explain(error: Exception, config_dir: Path, config_name: str) -> str:

@@ -15,7 +15,7 @@ def test_a_killed_run_resumes_and_ends_with_the_same_numbers(tmp_path):
     run_here(whole, *options)
     script = [sys.executable, SCRIPT, *options, f"hydra.run.dir={broken}"]
     process = subprocess.Popen(script, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while not list(broken.glob("fold_*/last.pt")):
         assert time.monotonic() < end and process.poll() is None, "the run ended before it could be killed"
         time.sleep(0.02)
@@ -36,12 +36,12 @@ def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path):
         f"hydra.run.dir={tmp_path}",
     ]
     process = subprocess.Popen(script, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while not list(tmp_path.glob("fold_*/last.pt")):
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)  # what a terminal does: all processes of the group get it
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=180)
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert f"resume={os.path.relpath(tmp_path)} goes on from here" in errors

@@ -23,7 +23,9 @@ def test_no_fitting_python_is_one_sentence(tmp_path):
     tools.mkdir()
     for tool in ("make", "sh", "touch"):
         (tools / tool).symlink_to(shutil.which(tool))
-    (tools / "python3").write_text("#!/bin/sh\nexit 1\n")  # a Python of another version fails the same question
+    (tools / "python3").write_text(
+        "#!/bin/sh\nexit 1\n"
+    )  # a Python of another version fails the same question
     (tools / "python3").chmod(0o755)
     done = make(f"VENV={tmp_path / 'venv'}", "train", PATH=str(tools))
     assert done.returncode != 0
@@ -45,7 +47,9 @@ def test_it_installs_once_and_again_when_pyproject_changes(tmp_path):
 
     def installs():
         asked.write_text("")
-        done = subprocess.run(["make", f"VENV={tmp_path / 'venv'}", "train"], cwd=tmp_path, capture_output=True)
+        done = subprocess.run(
+            ["make", f"VENV={tmp_path / 'venv'}", "train"], cwd=tmp_path, capture_output=True
+        )
         assert done.returncode == 0
         return asked.read_text().count("install -e")
 

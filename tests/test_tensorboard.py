@@ -44,7 +44,7 @@ def ask(tmp_path_factory):
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.read()
 
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while True:  # until the server is up and has read all runs: 2 jobs, each with 3 folds
             try:
                 if len(json.loads(get("plugin/scalars/tags"))) == 8:

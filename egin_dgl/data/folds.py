@@ -63,21 +63,34 @@ class Folds:
         write_text(path, json.dumps(record) + "\n")
 
 
-def make_folds(labels: np.ndarray, k: int = 10, seed: int = 0, dataset: str = "") -> Folds:
-    """Deal the shuffled members of one class after the other to the k parts in turn.
+def make_folds(
+    labels: np.ndarray, k: int = 10, seed: int = 0, dataset: str = "", groups: np.ndarray | None = None
+) -> Folds:
+    """Give graphs, in random order and class by class, to the part that has fewest of that class, then fewest in all.
 
     Parts differ by at most one graph, and so do the counts of each class in them, also where a class has fewer than
-    k members (scikit-learn's StratifiedKFold refuses those).
+    k members (scikit-learn's StratifiedKFold refuses those). `groups` (n,) are never split, for example duplicates:
+    they are placed first, the largest before all, and cost the balance what they must.
     """
     labels = np.asarray(labels)
     if not isinstance(k, int) or not 2 <= k <= len(labels):
         raise ConfigError(
             f"cv.k must be a number from 2 to the {len(labels)} graphs of the dataset, got {k!r}"
         )
-    random = np.random.default_rng(seed)
-    order = np.concatenate([random.permutation(np.flatnonzero(labels == c)) for c in np.unique(labels)])
-    parts = tuple(np.sort(order[i::k]) for i in range(k))
-    return Folds(dataset, seed, hash_labels(labels), parts)
+    classes, numbers = np.unique(labels, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    groups = np.arange(len(labels)) if groups is None else np.asarray(groups)
+    members: dict[int, list[int]] = {}
+    for graph in order.tolist():
+        members.setdefault(int(groups[graph]), []).append(graph)
+    counts = np.zeros((k, len(classes)), dtype=np.int64)
+    parts: list[list[int]] = [[] for _ in range(k)]
+    for group in sorted(members.values(), key=lambda group: (-len(group), numbers[group[0]])):
+        content = np.bincount(numbers[group], minlength=len(classes))
+        place = np.lexsort((counts.sum(axis=1), counts @ content))[0]
+        counts[place] += content
+        parts[place] += group
+    return Folds(dataset, seed, hash_labels(labels), tuple(np.sort(np.array(part)) for part in parts))
 
 
 def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds:

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 import torch
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.transform import Transform
 
 
 @dataclass(frozen=True)
-class Standardizer:
+class Standardizer(Transform):
     """x ← (x − mean) / std on the leading, continuous columns; one-hot columns stay 0 and 1.
 
     Fitting on all graphs would let the test fold speak into training, so a fold fits its own.

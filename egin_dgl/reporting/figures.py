@@ -28,7 +28,9 @@ def curves_figure(histories: Sequence[History], title: str) -> Figure:
                 continue
             mean, std = values.mean(axis=0), values.std(axis=0)
             axes.plot(epochs, mean, color=color, label={"val": "validation"}.get(part, part))
-            low = np.maximum(mean - std, mean / 10) if quantity == "loss" else mean - std  # a log axis has no zero
+            low = (
+                np.maximum(mean - std, mean / 10) if quantity == "loss" else mean - std
+            )  # a log axis has no zero
             axes.fill_between(epochs, low, mean + std, color=color, alpha=0.15, linewidth=0)
         axes.set(xlabel="epoch", ylabel=quantity)
         if quantity == "loss":

@@ -5,50 +5,23 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.folds import Split
+from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
-from egin_dgl.data.standardize import Standardizer
 from egin_dgl.errors import TrainingError
 from egin_dgl.training.checkpoint import load_progress, load_weights, save_progress, save_weights
 from egin_dgl.training.history import EpochRecord, History, write_history
+from egin_dgl.training.job import FoldJob, FoldResult, Report
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
 
 GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # moved in torch 2.3
-
-
-@dataclass(frozen=True)
-class FoldJob:
-    """All that a process needs, beside the dataset, to train one fold."""
-
-    fold: int
-    seed: int
-    split: Split
-    folder: Path
-    make_model: Callable[[DatasetInfo], nn.Module]
-    make_optimizer: Callable[..., torch.optim.Optimizer]
-    make_scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
-    options: TrainerOptions
-    device: torch.device
-    metadata: dict  # saved with the weights, for those who load them
-
-
-@dataclass(frozen=True)
-class FoldResult:
-    """The history and, for every epoch, the logits of the test part: (epochs, test graphs, classes)."""
-
-    fold: int
-    history: History
-    test_logits: Tensor
 
 
 @dataclass(frozen=True)
@@ -58,7 +31,7 @@ class Evaluation:
     logits: Tensor  # on the CPU
 
 
-def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRecord], None]) -> FoldResult:
+def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     """Train, evaluate after every epoch, keep the best and the last state; go on where an earlier run stopped.
 
     Every epoch seeds itself, so that a resumed fold ends with the same numbers as an unbroken one.
@@ -67,22 +40,23 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
     last_path, best_path = job.folder / "last.pt", job.folder / "best.safetensors"
     progress = load_progress(last_path)
     if progress and progress["finished"]:
-        return FoldResult(job.fold, progress["history"], torch.stack(progress["test_logits"]))
+        return FoldResult.of_finished(job.fold, progress)
 
-    metadata = dict(job.metadata, fold=job.fold)
-    if options.standardize:
-        standardizer = Standardizer.fit(dataset, split.train)
-        dataset = standardizer.apply(dataset)
-        metadata["standardizer"] = standardizer.to_dict()
+    dataset = dataset.measured_on(split.train)  # a model may size itself by its training graphs
+    metadata = dict(job.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
+    make_model = job.make_model
+    for fit in job.transforms:
+        transform = fit(dataset, split.train)
+        dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
+        metadata["transforms"][type(transform).__name__] = transform.to_dict()
     dataset = dataset.to(job.device)
     train, validation, test = (
         GraphLoader(dataset, part, options.batch_size) for part in (split.train, split.validation, split.test)
     )
-    dataset = dataset.measured_on(split.train)  # a model may size itself by its training graphs
-    metadata["info"] = asdict(dataset.info)
 
     seed_torch(job.seed, job.fold, 0)
-    model = job.make_model(dataset.info).to(job.device)
+    model = make_model(dataset.info).to(job.device)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     optimizer = fused_where_possible(job.make_optimizer, model)
     scheduler = job.make_scheduler(optimizer)
     # fp16 gradients underflow without loss scaling; a disabled scaler passes everything straight through.
@@ -94,11 +68,9 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
         for name, holder in states.items():
             holder.load_state_dict(progress[name])
         history, test_logits = progress["history"], progress["test_logits"]
-    best = max(history, key=lambda record: record.validation_rank, default=None)
 
     with closing(FoldTracker(job.folder, first_epoch=len(history) + 1)) as tracker:
-        finished = False
-        while not finished:
+        while not ended(history, options):
             epoch = len(history) + 1
             start = time.perf_counter()
             lr = optimizer.param_groups[0]["lr"]
@@ -133,22 +105,32 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Callable[[int, EpochRe
             tracker.epoch(record, epsilons(model))
             report(job.fold, record)
 
-            if on_validation and (best is None or record.validation_rank > best.validation_rank):
-                best = record
+            # Without validation there is nothing honest to choose by: the best weights are the last.
+            last = ended(history, options)
+            if best_so_far(history) is record if on_validation else last:
                 save_weights(best_path, model, metadata | {"epoch": epoch})
-            stalled = on_validation and options.patience and epoch - best.epoch >= options.patience
-            finished = epoch >= options.epochs or bool(stalled)
-            if finished and not on_validation:
-                save_weights(best_path, model, metadata | {"epoch": epoch})  # nothing honest to choose by
-            if finished or epoch % options.checkpoint_every == 0:
+            if last or epoch % options.checkpoint_every == 0:
                 write_history(job.folder / "history.csv", history)
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 save_progress(last_path, history, test_logits, finished=False, **content)
         load_weights(best_path, model)
         tracker.embeddings(*embed(model, test), split.test)
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
-    save_progress(last_path, history, test_logits, finished=True)
-    return FoldResult(job.fold, history, torch.stack(test_logits))
+    save_progress(last_path, history, test_logits, finished=True, parameters=parameters)
+    return FoldResult(job.fold, history, torch.stack(test_logits), parameters)
+
+
+def best_so_far(history: History) -> EpochRecord:
+    """The record that validation prefers, the earliest of equals."""
+    return max(history, key=lambda record: record.validation_rank)
+
+
+def ended(history: History, options: TrainerOptions) -> bool:
+    """All epochs are done, or validation has not improved for as many as `patience` allows."""
+    stalled = (
+        bool(history and options.patience) and len(history) - best_so_far(history).epoch >= options.patience
+    )
+    return stalled or len(history) >= options.epochs
 
 
 def train_epoch(

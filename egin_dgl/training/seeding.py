@@ -6,7 +6,7 @@ import torch
 
 def derive_seed(*keys: int) -> int:
     """One well-mixed seed from several numbers."""
-    return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0]) >> 1
 
 
 def seed_torch(*keys: int) -> torch.Generator:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.training.engine import FoldJob, FoldResult
+from egin_dgl.training.job import FoldJob, FoldResult
 from egin_dgl.training.metrics import confusion, score
 from egin_dgl.training.protocols import evaluate, headline
 

@@ -9,7 +9,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -18,10 +18,7 @@ import torch
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import TrainingError
-from egin_dgl.training.engine import FoldJob, FoldResult, run_fold
-from egin_dgl.training.history import EpochRecord
-
-Report = Callable[[int, EpochRecord], None]
+from egin_dgl.training.job import FoldJob, FoldResult, Report
 
 
 def available_cores() -> int:
@@ -50,7 +47,7 @@ def in_this_process(dataset, jobs, report) -> list[FoldResult | TrainingError]:
     outcomes = []
     for job in jobs:
         try:
-            outcomes.append(run_fold(dataset, job, report))
+            outcomes.append(job.run(dataset, job, report))
         except TrainingError as failure:
             outcomes.append(failure)
     return outcomes
@@ -108,7 +105,7 @@ def end_with_parent() -> None:
 
 
 def run_in_worker(job: FoldJob) -> FoldResult:
-    return run_fold(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+    return job.run(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
 
 
 @contextmanager

@@ -25,6 +25,17 @@ def test_parts_are_a_stratified_partition_even_for_small_classes(cuneiform_label
     assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
 
 
+def test_groups_are_never_split(cuneiform_labels):
+    groups = np.random.default_rng(0).integers(0, 120, len(cuneiform_labels))
+    groups[:40] = 7  # larger than a fold
+    folds = make_folds(cuneiform_labels, 5, seed=1, groups=groups)
+    assert sorted(np.concatenate(folds.parts)) == list(range(267))
+    homes = [set(groups[part]) for part in folds.parts]
+    assert sum(map(len, homes)) == len(set(groups))
+    sizes = [len(part) for part in folds.parts]
+    assert max(sizes) - min(sizes) <= 15  # 53 each, but for what the groups cost
+
+
 def test_splits_are_disjoint_and_complete(cuneiform_labels):
     folds = make_folds(cuneiform_labels, 10, seed=0)
     tested = []

@@ -6,7 +6,8 @@ import torch
 from egin_dgl.data import bonds
 from egin_dgl.data.folds import make_folds
 from egin_dgl.models import EGINE
-from egin_dgl.training.engine import FoldJob
+from egin_dgl.training.engine import run_fold
+from egin_dgl.training.job import FoldJob
 from egin_dgl.training.options import TrainerOptions
 
 
@@ -19,19 +20,23 @@ def data():
 def make_job(data, tmp_path):
     """A small fold job; keywords replace its options, `lr` and the folder's name."""
 
-    def make(fold=0, folder="run", lr=0.01, validation=True, scheduler=None, model=EGINE, **options):
+    def make(
+        fold=0, folder="run", lr=0.01, validation=True, scheduler=None, model=EGINE, transforms=(), **options
+    ):
         folds = make_folds(data.labels.numpy(), 4, seed=0)
         return FoldJob(
             fold=fold,
             seed=7,
             split=folds.split(fold, validation),
             folder=tmp_path / folder / f"fold_{fold:02d}",
+            run=run_fold,
             make_model=partial(model, hidden_dim=8, layers=2, learn_eps=True, mlp_dropout=0.2),
             make_optimizer=partial(torch.optim.Adam, lr=lr),
             make_scheduler=scheduler or partial(torch.optim.lr_scheduler.StepLR, step_size=3, gamma=0.5),
             options=TrainerOptions(**({"epochs": 6, "batch_size": 8, "checkpoint_every": 2} | options)),
             device=torch.device("cpu"),
             metadata={"model": {}},
+            transforms=transforms,
         )
 
     return make

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from egin_dgl.data import Standardizer
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.training.checkpoint import load_weights
@@ -14,6 +15,7 @@ from egin_dgl.training.engine import evaluate, run_fold
 from egin_dgl.training.history import read_history
 from egin_dgl.training.metrics import score
 from egin_dgl.training.seeding import seed_torch
+from egin_dgl.training.tracking import FoldTracker
 
 
 def numbers(history):
@@ -53,6 +55,19 @@ def test_an_interrupted_fold_ends_with_the_same_numbers(data, make_job, epoch):
     resumed = run_fold(data, make_job(folder="broken"), ignore)
     assert repr(numbers(resumed.history)) == repr(numbers(whole.history))
     assert torch.equal(resumed.test_logits, whole.test_logits)
+
+
+def test_a_fold_killed_after_its_last_epoch_trains_no_further(data, make_job, monkeypatch):
+    """All epochs are saved, the embeddings are not yet written: going on must only do what is left."""
+    whole = run_fold(data, make_job(folder="whole"), ignore)
+    with monkeypatch.context() as patch:
+        patch.setattr(FoldTracker, "embeddings", lambda *_: (_ for _ in ()).throw(Interrupted))
+        with pytest.raises(Interrupted):
+            run_fold(data, make_job(folder="broken"), ignore)
+    seen = []
+    resumed = run_fold(data, make_job(folder="broken"), lambda *event: seen.append(event))
+    assert seen == []
+    assert repr(numbers(resumed.history)) == repr(numbers(whole.history))
 
 
 def test_a_finished_fold_is_not_trained_again(data, make_job):
@@ -137,10 +152,10 @@ def test_the_learning_rate_follows_the_scheduler(data, make_job):
 
 
 def test_standardization_is_stored_with_the_weights(data, make_job):
-    job = make_job(standardize=True)
+    job = make_job(transforms=(Standardizer.fit,))
     run_fold(data, job, ignore)
     metadata = load_weights(job.folder / "best.safetensors", job.make_model(data.info))
-    assert set(metadata["standardizer"]) == {"node_mean", "node_std", "edge_mean", "edge_std"}
+    assert set(metadata["transforms"]["Standardizer"]) == {"node_mean", "node_std", "edge_mean", "edge_std"}
 
 
 def test_damaged_checkpoints_are_named(data, make_job):

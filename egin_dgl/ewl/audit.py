@@ -1,0 +1,204 @@
+"""What a dataset lets any model of a given power tell apart, and which of its graphs are there more than once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from egin_dgl.errors import DataError
+from egin_dgl.ewl.inputs import GraphSet, as_graph_set
+from egin_dgl.ewl.isomorphism import Matcher
+from egin_dgl.ewl.refinement import Refinement, refine
+from egin_dgl.ewl.rounds import stable_colors
+
+Advance = Callable[[int, int], None]  # (pairs done, pairs to do at most)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One method at one depth.
+
+    colors: different node colours in the whole set.  graphs: different multisets of colours, that is how many graphs
+    can be told apart.  ceiling: the best accuracy of any function of the multiset, sum over its classes of the
+    commonest label's count, over the labelled graphs; None where no graph has a label.
+    """
+
+    method: str
+    depth: int
+    colors: int
+    graphs: int
+    ceiling: float | None
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Duplicates of one graph that lie in more than one fold: (graph, fold) each."""
+
+    members: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """levels for each method and depth; duplicates are groups of isomorphic graphs, node and edge labels respected;
+    opposite are those groups whose members carry different classes; leaks is None where no folds were given."""
+
+    dataset: str
+    graphs: int
+    levels: tuple[Level, ...]
+    duplicates: tuple[tuple[int, ...], ...]
+    opposite: tuple[tuple[int, ...], ...]
+    leaks: tuple[Leak, ...] | None = None
+
+    def level(self, method: str, depth: int) -> Level:
+        """The record of one method at one depth."""
+        for level in self.levels:
+            if (level.method, level.depth) == (method, depth):
+                return level
+        raise KeyError(f"no {method} at depth {depth} in this audit")
+
+    @property
+    def leaking_graphs(self) -> int:
+        """How many graphs have a duplicate in another fold."""
+        return sum(len(leak.members) for leak in self.leaks or ())
+
+    def to_dict(self) -> dict:
+        """The audit as plain lists and numbers, for JSON."""
+        record = asdict(self)
+        record["levels"] = list(record["levels"])
+        for key in ("duplicates", "opposite"):
+            record[key] = [list(group) for group in record[key]]
+        if self.leaks is not None:
+            record["leaks"] = [[list(member) for member in leak.members] for leak in self.leaks]
+            record["leaking_graphs"] = self.leaking_graphs
+        return record
+
+
+def audit(
+    dataset: object,
+    methods: Sequence[str] = ("1-wl", "e-wl"),
+    depth: int = 5,
+    folds: Sequence[Sequence[int]] | None = None,
+    labels: object = None,
+    attributes: bool = True,
+    decimals: int | None = None,
+    progress: bool | Advance = False,
+) -> Audit:
+    """Audit a GraphDataset, or any graphs that `as_graph_set` reads with their classes as `labels` (G,).
+
+    folds: lists of graph indices (or an object with such `parts`), to find duplicates across them. attributes=False
+    lets only the discrete labels count. progress: True for a bar, or a function of (pairs done, pairs at most).
+    """
+    graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
+    labels = _classes(dataset if labels is None else labels, len(graphs))
+    levels = []
+    for method in methods:
+        refinement = refine(graphs, method, depth)
+        levels += [_level(refinement, d, labels) for d in range(depth + 1)]
+    groups = duplicate_groups(graphs, progress=progress)
+    duplicates = _groups(groups)
+    opposite = [group for group in duplicates if len({labels[i] for i in group} - {-1}) > 1]
+    info = getattr(dataset, "info", None)
+    return Audit(
+        dataset=info.name if info else "",
+        graphs=len(graphs),
+        levels=tuple(levels),
+        duplicates=tuple(duplicates),
+        opposite=tuple(opposite),
+        leaks=None if folds is None else _leaks(duplicates, getattr(folds, "parts", folds), len(graphs)),
+    )
+
+
+def duplicate_groups(
+    dataset: object,
+    attributes: bool = True,
+    decimals: int | None = None,
+    progress: bool | Advance = False,
+) -> np.ndarray:
+    """The group of each graph, (G,) int64: isomorphic graphs, labels respected, share one; numbered as they come.
+
+    Candidates are graphs with equal colours at E-WL's stable depth; each is confirmed exactly.
+    """
+    graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
+    colors = stable_colors(graphs)
+    matcher = Matcher(graphs, colors)
+    candidates = _groups(Refinement("e-wl", graphs, [colors], stable_depth=0).graph_classes())
+    groups = np.arange(len(graphs))
+    done, most = 0, sum(len(members) - 1 for members in candidates)
+    with _advance(progress) as advance:
+        for members in candidates:
+            confirmed = [members[0]]  # one graph of each group found in this class
+            for graph in members[1:]:
+                same = next((other for other in confirmed if matcher.isomorphic(other, graph)), None)
+                if same is None:
+                    confirmed.append(graph)
+                else:
+                    groups[graph] = same
+                done += 1
+                advance(done, most)
+    return np.unique(groups, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _level(refinement: Refinement, depth: int, labels: np.ndarray) -> Level:
+    classes = refinement.graph_classes(depth)
+    known = labels >= 0
+    ceiling = None
+    if known.any():
+        table = np.zeros((classes.max() + 1, labels.max() + 1), dtype=np.int64)
+        np.add.at(table, (classes[known], labels[known]), 1)
+        ceiling = float(table.max(axis=1).sum() / known.sum())
+    found = int(classes.max(initial=-1)) + 1
+    return Level(refinement.method, depth, refinement.num_colors(depth), found, ceiling)
+
+
+def _classes(source: object, count: int) -> np.ndarray:
+    """Class numbers (G,) of a dataset or a list; -1 is unknown."""
+    values = getattr(source, "labels", source)
+    if values is None or isinstance(values, GraphSet):
+        return np.full(count, -1)
+    values = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+    if values.shape != (count,):
+        raise DataError(f"labels must be one class for each of {count} graphs, got shape {values.shape}")
+    if values.dtype.kind in "iu" and values.min(initial=-1) >= -1:
+        return values.astype(np.int64)
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def _groups(numbers: np.ndarray) -> list[tuple[int, ...]]:
+    """The index lists of all numbers that occur more than once, ordered by their first index."""
+    order = np.argsort(numbers, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+    return sorted(tuple(part.tolist()) for part in parts if len(part) > 1)
+
+
+def _leaks(
+    duplicates: Sequence[tuple[int, ...]], folds: Sequence[Sequence[int]], count: int
+) -> tuple[Leak, ...]:
+    fold_of = np.full(count, -1)
+    for number, members in enumerate(folds):
+        members = np.asarray(members, dtype=np.int64)
+        if len(members) and not 0 <= members.min() <= members.max() < count:
+            raise DataError(f"fold {number} names a graph outside 0 to {count - 1}")
+        fold_of[members] = number
+    found = []
+    for group in duplicates:
+        placed = [(graph, int(fold_of[graph])) for graph in group if fold_of[graph] >= 0]
+        if len({fold for _, fold in placed}) > 1:
+            found.append(Leak(tuple(placed)))
+    return tuple(found)
+
+
+@contextmanager
+def _advance(progress: bool | Advance) -> Iterator[Advance]:
+    """A function to report to: the given one, a bar on the terminal, or nothing."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield lambda done, most: None
+    else:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:  # stdout is for results
+            task = bar.add_task("confirming duplicates", total=None)
+            yield lambda done, most: bar.update(task, completed=done, total=most)

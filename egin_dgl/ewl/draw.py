@@ -1,0 +1,141 @@
+"""A picture of one graph, coloured by refinement at each depth side by side, edges coloured by their label."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from egin_dgl.errors import DataError
+from egin_dgl.ewl.inputs import GraphSet, as_graph_set
+from egin_dgl.ewl.labels import distinct_labels, rank_labels
+from egin_dgl.ewl.refinement import Refinement, refine
+from egin_dgl.files import atomic_path
+
+MOST_LEGEND_ENTRIES = 12
+
+
+def draw_refinement(
+    graph: object,
+    path: str | Path,
+    method: str = "e-wl",
+    depth: int = 3,
+    node_names: Sequence[str] | None = None,
+    edge_names: Sequence[str] | None = None,
+    seed: int = 0,
+    title: str | None = None,
+    attributes: bool = True,
+) -> Refinement:
+    """Write a PNG with one panel for each depth 0..depth; equal node colours are equal colours of the refinement.
+
+    node_names and edge_names: names of the columns of one-hot labels, for the legend. seed: of the layout.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    graphs = as_graph_set(graph, attributes=attributes)
+    if len(graphs) != 1:
+        raise DataError(f"draw_refinement takes one graph, got {len(graphs)}")
+    refinement = refine(graphs, method, depth)
+    columns = min(depth + 1, 4)
+    rows = math.ceil((depth + 1) / columns)
+    figure = Figure(figsize=(3.6 * columns, 3.6 * rows + 0.9), layout="constrained")
+    FigureCanvasAgg(figure)
+    places = layout(graphs, seed)
+    edge_ranks, edge_count = rank_labels(graphs.edge_labels)
+    for panel in range(depth + 1):
+        axes = figure.add_subplot(rows, columns, panel + 1)
+        _draw_edges(axes, graphs, places, edge_ranks)
+        count = refinement.num_colors(panel)
+        size = 240 if graphs.num_nodes <= 30 else 90
+        axes.scatter(
+            *places.T, s=size, c=_palette(refinement.colors[panel], count), edgecolors="#333333", zorder=2
+        )
+        if graphs.num_nodes <= 60:
+            for place, color in zip(places, refinement.colors[panel], strict=True):
+                axes.text(*place, str(color), ha="center", va="center", fontsize=7, zorder=3)
+        stable = (
+            " (stable)" if refinement.stable_depth is not None and panel >= refinement.stable_depth else ""
+        )
+        axes.set_title(f"depth {panel}: {count} colour{'s' * (count != 1)}{stable}", fontsize=10)
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        axes.margins(0.12)
+    _legend(figure, graphs, refinement.colors[0], (edge_ranks, edge_count), node_names, edge_names)
+    figure.suptitle(title or f"{method.upper()} colour refinement", fontsize=12)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+    return refinement
+
+
+def layout(graphs: GraphSet, seed: int = 0) -> np.ndarray:
+    """Places (N, 2): Kamada-Kawai where the graph is connected and small, else springs from a seeded start."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(graphs.num_nodes))
+    graph.add_edges_from(zip(graphs.src.tolist(), graphs.dst.tolist(), strict=True))
+    if 1 < graphs.num_nodes <= 200 and nx.is_connected(graph):
+        places = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
+    else:
+        places = nx.spring_layout(graph, seed=seed)
+    return np.array([places[node] for node in range(graphs.num_nodes)]).reshape(-1, 2)
+
+
+def _palette(numbers: np.ndarray, count: int) -> np.ndarray:
+    """One light colour a number: hues go round by the golden ratio, so that near numbers look different."""
+    from matplotlib.colors import hsv_to_rgb
+
+    hue = (numbers * 0.61803398875) % 1.0
+    saturation = 0.3 + 0.13 * (numbers % 3 if count > 8 else np.zeros_like(numbers))
+    return (
+        hsv_to_rgb(np.stack([hue, saturation, np.full(len(numbers), 0.97)], axis=1)) if len(numbers) else hue
+    )
+
+
+def _edge_color(rank: int) -> tuple:
+    from matplotlib import colormaps
+
+    return colormaps["tab10"](rank % 10)
+
+
+def _draw_edges(axes, graphs: GraphSet, places: np.ndarray, ranks: np.ndarray) -> None:
+    """Lines for edges given both ways with one label, arrows for the others, circles for loops."""
+    ends = list(zip(graphs.src.tolist(), graphs.dst.tolist(), ranks.tolist(), strict=True))
+    given = set(ends)
+    for a, b, rank in sorted(given):
+        color = _edge_color(rank)
+        if a == b:
+            axes.plot(places[a, 0], places[a, 1] + 0.06, "o", ms=16, mfc="none", mec=color, zorder=1)
+        elif (b, a, rank) not in given:
+            axes.annotate(
+                "", places[b], places[a], arrowprops={"arrowstyle": "->", "color": color, "shrinkB": 8}
+            )
+        elif a < b:
+            axes.plot(*places[[a, b]].T, color=color, lw=2.2, zorder=1)
+
+
+def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_names, edge_names) -> None:
+    from matplotlib.lines import Line2D
+
+    count = int(colors.max(initial=-1)) + 1
+    handles = []
+    fills = _palette(np.arange(count), count)
+    for number, label in enumerate(distinct_labels(graphs.node_labels, colors, count)[:MOST_LEGEND_ENTRIES]):
+        style = {"marker": "o", "ls": "", "mfc": fills[number], "mec": "#333333", "ms": 9}
+        handles.append(Line2D([], [], **style, label=f"node {_name(label, node_names)}"))
+    for rank, label in enumerate(distinct_labels(graphs.edge_labels, *edges)[:MOST_LEGEND_ENTRIES]):
+        handles.append(
+            Line2D([], [], color=_edge_color(rank), lw=2.2, label=f"edge {_name(label, edge_names)}")
+        )
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), fontsize=8)
+
+
+def _name(label: object, names: Sequence[str] | None) -> str:
+    """A one-hot row by its column's name, other labels by their value."""
+    values = np.atleast_1d(label)
+    if values.dtype.kind in "if" and values.size > 1 and values.sum() == 1 and set(values.tolist()) <= {0, 1}:
+        column = int(values.argmax())
+        return names[column] if names is not None and len(names) == len(values) else str(column)
+    return ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()) or "(no label)"

@@ -1,0 +1,113 @@
+"""The Weisfeiler-Lehman subtree kernel, with edges (E-WL) or without (1-WL), in scikit-learn's way."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.validation import check_is_fitted
+
+from egin_dgl.errors import ConfigError
+from egin_dgl.ewl.inputs import GraphSet, as_graph_set
+from egin_dgl.ewl.refinement import color_counts, refine
+from egin_dgl.ewl.signatures import UNSEEN, ColorTable
+
+
+class WLKernel(TransformerMixin, BaseEstimator):
+    """Graphs to counts of their colours at the depths 0..depth; the kernel is the dot product of the counts::
+
+        k(G, H) = sum over l = 0..depth, over colours c of depth l, of count(c in G) * count(c in H)
+
+    The columns are the colours of the fitted graphs. A colour that only a transformed graph has meets nothing, so it
+    is dropped; unseen_ (depth + 1,) counts the nodes for which the last transform did so. normalize=True divides by
+    the length of the full vector, dropped colours included: k(G, H) / sqrt(k(G, G) k(H, H)).
+
+    fit and transform take what `as_graph_set` reads: a GraphDataset, a GraphSet, DGL graphs, or a list of graphs.
+    """
+
+    def __init__(
+        self,
+        method: str = "e-wl",
+        depth: int = 5,
+        normalize: bool = False,
+        attributes: bool = True,
+        decimals: int | None = None,
+    ):
+        self.method = method
+        self.depth = depth
+        self.normalize = normalize
+        self.attributes = attributes
+        self.decimals = decimals
+
+    def fit(self, graphs: object, y: object = None) -> "WLKernel":
+        self.fit_transform(graphs)
+        return self
+
+    def fit_transform(self, graphs: object, y: object = None) -> sparse.csr_array:
+        graphs = self._read(graphs)
+        self.table_, refinement = ColorTable.fit(graphs, self.method, self.depth)
+        self.unseen_ = np.zeros(self.depth + 1, dtype=np.int64)
+        return self._counts(graphs, refinement.colors)
+
+    def transform(self, graphs: object) -> sparse.csr_array:
+        """Counts (G, number of fitted colours of all depths)."""
+        check_is_fitted(self, "table_")
+        graphs = self._read(graphs)
+        colors = self.table_.lookup(graphs)
+        self.unseen_ = np.array([np.count_nonzero(level == UNSEEN) for level in colors])
+        return self._counts(graphs, colors)
+
+    def gram(self, graphs: object, others: object = None) -> np.ndarray:
+        """The kernel between transformed graphs, (G, H), or among them, (G, G)."""
+        rows = self.transform(graphs)
+        columns = rows if others is None else self.transform(others)
+        return (rows @ columns.T).toarray()
+
+    def _read(self, graphs: object) -> GraphSet:
+        return as_graph_set(graphs, decimals=self.decimals, attributes=self.attributes)
+
+    def _counts(self, graphs: GraphSet, colors: list[np.ndarray]) -> sparse.csr_array:
+        sizes = self.table_.sizes
+        blocks = [color_counts(graphs, level, size) for level, size in zip(colors, sizes, strict=True)]
+        counts = sparse.hstack(blocks, format="csr")
+        if not self.normalize:
+            return counts
+        own = refine(graphs, self.method, self.depth)  # also the colours that the fitted graphs do not have
+        histograms = [own.graph_histograms(d) for d in range(self.depth + 1)]
+        square = sum(np.asarray(h.multiply(h).sum(axis=1)).reshape(-1) for h in histograms)
+        length = np.sqrt(np.repeat(square, np.diff(counts.indptr)))
+        return sparse.csr_array((counts.data / length, counts.indices, counts.indptr), shape=counts.shape)
+
+
+class Gram(TransformerMixin, BaseEstimator):
+    """Feature rows to their dot products with the fitted rows, for a kernel machine: (G, F) -> (G, fitted)."""
+
+    def fit(self, rows: sparse.csr_array, y: object = None) -> "Gram":
+        self.rows_ = rows
+        return self
+
+    def transform(self, rows: sparse.csr_array) -> np.ndarray:
+        return (rows @ self.rows_.T).toarray()
+
+
+def make_svm(
+    kind: str = "linear",
+    C: float = 1.0,
+    method: str = "e-wl",
+    depth: int = 5,
+    normalize: bool = True,
+    attributes: bool = True,
+    decimals: int | None = None,
+    class_weight: str | dict | None = None,
+    seed: int = 0,
+    max_iter: int = 10_000,
+) -> Pipeline:
+    """A support vector machine on the kernel: `linear` (LinearSVC on sparse counts) or `precomputed` (SVC on Gram)."""
+    kernel = WLKernel(method, depth, normalize, attributes, decimals)
+    if kind == "linear":
+        svm = LinearSVC(C=C, class_weight=class_weight, random_state=seed, max_iter=max_iter)
+        return Pipeline([("kernel", kernel), ("svm", svm)])
+    if kind == "precomputed":
+        svm = SVC(C=C, kernel="precomputed", class_weight=class_weight)
+        return Pipeline([("kernel", kernel), ("gram", Gram()), ("svm", svm)])
+    raise ConfigError(f"kind must be linear or precomputed, got {kind!r}")

@@ -1,0 +1,159 @@
+"""E-WL as preprocessing: each node's colour joins its features, whatever the model.
+
+The colours are those of a fold's training graphs; a colour that they do not have is the explicit "unknown".
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.sources import cache_dir
+from egin_dgl.data.transform import Transform
+from egin_dgl.errors import ConfigError
+from egin_dgl.ewl.features import ColorVocabulary, signature_hashes
+from egin_dgl.ewl.inputs import as_graph_set
+from egin_dgl.files import atomic_path
+
+ENCODINGS = ("onehot", "embedding", "hash")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ColorFeatures:
+    """What to append: the colour at `depth`, as a one-hot, a learnt embedding, or one of `width` hash buckets.
+
+    width: size of the embedding, or number of buckets. attributes: let continuous attributes count as labels too
+    (equal vectors, equal label), rounded to `decimals`.
+    """
+
+    depth: int = 2
+    encoding: str = "onehot"
+    width: int = 16
+    method: str = "e-wl"
+    attributes: bool = False
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS:
+            raise ConfigError(f"ewl.encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
+        for name, least in (("depth", 0), ("width", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"ewl.{name} must be a whole number of at least {least}, got {value!r}")
+
+    def __call__(self, dataset: GraphDataset, train_indices: Sequence[int]) -> "FittedColors":
+        """Learn the colours of the training graphs; what was learnt before from the same graphs is read again."""
+        content = json.dumps([1, dataset.digest, asdict(self)]) + str(np.asarray(train_indices).tolist())
+        key = hashlib.sha256(content.encode()).hexdigest()
+        path = cache_dir() / "ewl" / f"{key[:20]}.safetensors"
+        if (kept := read_colors(path, self)) is not None:
+            return kept
+        graphs = as_graph_set(dataset, attributes=self.attributes, decimals=self.decimals)
+        vocabulary = ColorVocabulary.fit(graphs, self.depth, self.method, train_indices)
+        fitted = FittedColors(self, vocabulary)
+        fitted = replace(fitted, known=(dataset.digest, fitted.codes(dataset)))
+        if dataset.digest:  # graphs without a digest cannot be recognised
+            write_colors(path, fitted)
+        return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class FittedColors(Transform):
+    """The colours of one fold. `known` remembers the codes of a dataset by its digest."""
+
+    settings: ColorFeatures
+    vocabulary: ColorVocabulary
+    known: tuple[str, np.ndarray] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many different codes there are, "unknown" included."""
+        return self.settings.width if self.settings.encoding == "hash" else self.vocabulary.size + 1
+
+    def codes(self, dataset: GraphDataset) -> np.ndarray:
+        """The code of each node, (N,) in 0..size-1."""
+        if self.known and self.known[0] == dataset.digest != "":
+            return self.known[1]
+        graphs = as_graph_set(dataset, attributes=self.settings.attributes, decimals=self.settings.decimals)
+        if self.settings.encoding == "hash":
+            hashes = signature_hashes(graphs, self.settings.depth, self.settings.method)
+            return (hashes % np.uint64(self.settings.width)).astype(np.int64)
+        return self.vocabulary.index(graphs)
+
+    def apply(self, dataset: GraphDataset) -> GraphDataset:
+        """Append one column per colour, or for an embedding one column with the colour's number."""
+        codes = torch.from_numpy(self.codes(dataset)).to(dataset.node_feats.device)
+        if self.settings.encoding == "embedding":
+            columns, names = codes[:, None], ["color"]
+        else:
+            columns = nn.functional.one_hot(codes, self.size)
+            names = [f"color={code}" for code in range(self.size)]
+        feats = torch.cat([dataset.node_feats, columns.to(dataset.node_feats.dtype)], dim=1)
+        return dataset.with_features(node_feats=feats, node_names=[*dataset.info.node_names, *names])
+
+    def wrap(self, make_model: Callable[..., Any]) -> Callable[..., Any]:
+        if self.settings.encoding != "embedding":
+            return make_model
+        return partial(ColorEmbedding, make_model=make_model, colors=self.size, width=self.settings.width)
+
+    def to_dict(self) -> dict:
+        return {"settings": asdict(self.settings), "vocabulary": self.vocabulary.to_dict()}
+
+    @classmethod
+    def from_dict(cls, state: dict) -> "FittedColors":
+        return cls(ColorFeatures(**state["settings"]), ColorVocabulary.from_dict(state["vocabulary"]))
+
+
+class ColorEmbedding(nn.Module):
+    """Any model behind an embedding of the last node feature, a colour's number: (N, D + 1) -> (N, D + width)."""
+
+    def __init__(self, info: DatasetInfo, make_model: Callable[..., Any], colors: int, width: int):
+        super().__init__()
+        names = (*info.node_names[:-1], *(f"color{i}" for i in range(width)))
+        self.model = make_model(replace(info, node_dim=len(names), node_names=names))
+        self.embedding = nn.Embedding(colors, width)
+        self.name = self.model.name
+
+    def features(self, node_feats: Tensor) -> Tensor:
+        return torch.cat([node_feats[:, :-1], self.embedding(node_feats[:, -1].long())], dim=1)
+
+    def forward(self, graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        return self.model(graph, self.features(node_feats), edge_feats)
+
+    def embed(self, graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        return self.model.embed(graph, self.features(node_feats), edge_feats)
+
+
+def write_colors(path, fitted: FittedColors) -> None:
+    digest, codes = fitted.known
+    header = {"digest": digest, "vocabulary": json.dumps(fitted.vocabulary.to_dict())}
+    try:
+        with atomic_path(path) as temporary:
+            save_file({"codes": torch.from_numpy(codes).contiguous()}, temporary, metadata=header)
+    except (OSError, SafetensorError) as error:  # a full or read-only disk costs time, not the run
+        log.warning("cannot cache %s: %s", path, error)
+
+
+def read_colors(path, settings: ColorFeatures) -> FittedColors | None:
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            header, codes = file.metadata(), file.get_tensor("codes").numpy()
+        vocabulary = ColorVocabulary.from_dict(json.loads(header["vocabulary"]))
+        return FittedColors(settings, vocabulary, (header["digest"], codes))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        log.warning("%s is damaged (%s) and is made again", path, error)
+        return None

@@ -1,0 +1,57 @@
+"""Support vector machines on the Weisfeiler-Lehman subtree kernel, with edges or without."""
+
+from collections.abc import Sequence
+
+from egin_dgl.data.dataset import DatasetInfo
+
+
+class WLKernelSVM:
+    """Counts of refinement colours at the depths 0..depth, and a machine on them; see `egin_dgl.ewl.WLKernel`.
+
+    Not a network: it has no weights to start from, and is fitted once per penalty instead of once per epoch.
+
+    Args:
+        info: sizes of the data, which it does not need.
+        method: e-wl (sees edges) or 1-wl.
+        depth: rounds of refinement.
+        penalties: values of C to try; a smaller one comes first, as it wins ties.
+        kind: linear (on sparse counts) or precomputed (on the Gram matrix).
+        normalize: divide by the norm of a graph's counts.
+        attributes: let continuous attributes count as labels (equal vectors, equal label), rounded to `decimals`.
+    """
+
+    def __init__(
+        self,
+        info: DatasetInfo,
+        method: str = "e-wl",
+        depth: int = 5,
+        penalties: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0),
+        kind: str = "linear",
+        normalize: bool = True,
+        attributes: bool = False,
+        decimals: int | None = None,
+    ):
+        self.method, self.depth, self.kind, self.normalize = method, depth, kind, normalize
+        self.attributes, self.decimals = attributes, decimals
+        self.penalties = sorted(float(penalty) for penalty in penalties)
+        if not self.penalties or self.penalties[0] <= 0:
+            raise ValueError(f"penalties must be positive numbers, got {list(penalties)}")
+        (
+            self.make_machine(self.penalties[0], 0),
+            self.make_kernel(),
+        )  # wrong options are said before any fold starts
+
+    @property
+    def name(self) -> str:
+        return f"{'E-WL' if self.method == 'e-wl' else '1-WL'} kernel"
+
+    def make_kernel(self):
+        from egin_dgl.ewl.kernel import WLKernel
+
+        return WLKernel(self.method, self.depth, self.normalize, self.attributes, self.decimals)
+
+    def make_machine(self, penalty: float, seed: int):
+        """The pipeline of `make_svm` without its kernel, whose counts are the same for every penalty."""
+        from egin_dgl.ewl.kernel import make_svm
+
+        return make_svm(self.kind, penalty, self.method, self.depth, seed=seed)[1:]

@@ -1,0 +1,51 @@
+"""What a finished run leaves in its folder: pictures, TensorBoard's comparison, and summary.json as the last word."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from egin_dgl.files import atomic_path, write_text
+from egin_dgl.reporting.figures import confusion_figure, curves_figure
+from egin_dgl.training.history import History
+from egin_dgl.training.tracking import plain, track_run
+
+
+def publish(
+    folder: Path,
+    summary: dict,
+    settings: dict,
+    histories: Sequence[History],
+    counts: np.ndarray,
+    class_names: Sequence[str],
+) -> None:
+    """Write curves.png, confusion.png, the run's events and, when all else is there, summary.json."""
+    title = f"{summary['model']} on {summary['dataset']}"
+    figures = {
+        "curves": curves_figure(histories, f"{title}, mean ± std of {len(histories)} folds"),
+        "confusion": confusion_figure(counts, class_names, f"{title}, test parts, {summary['headline']}"),
+    }
+    for name, figure in figures.items():
+        with atomic_path(folder / f"{name}.png") as temporary:
+            figure.savefig(temporary, format="png", dpi=120)
+    track_run(folder, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
+    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+
+
+def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
+    """What the HPARAMS tab has as columns; of the dataset only its name."""
+    chosen = {group: values for group, values in settings.items() if group != "dataset"}
+    return {"model": summary["model"], "dataset": summary["dataset"]} | plain(chosen)
+
+
+def final_metrics(summary: dict) -> dict[str, float]:
+    """What the HPARAMS tab compares: each protocol's mean, and the other metrics."""
+    metrics = {
+        f"test_accuracy/{name}": result["mean"]
+        for name, result in summary["protocols"].items()
+        if result is not None
+    }
+    return metrics | {
+        f"test/{name}": v["mean"] for name, v in summary["metrics"].items() if v["mean"] is not None
+    }

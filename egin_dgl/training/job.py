@@ -1,0 +1,51 @@
+"""A fold as a piece of work that can be sent to a process, and what comes back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.folds import Split
+from egin_dgl.data.transform import Transform
+from egin_dgl.training.history import EpochRecord, History
+from egin_dgl.training.options import TrainerOptions
+
+Report = Callable[[int, EpochRecord], None]  # called with the fold and its epoch just done
+
+
+@dataclass(frozen=True)
+class FoldJob:
+    """All that a process needs, beside the dataset, to train one fold."""
+
+    fold: int
+    seed: int
+    split: Split
+    folder: Path
+    run: Callable[[GraphDataset, "FoldJob", Report], "FoldResult"]  # trains a network, or fits an estimator
+    make_model: Callable[[DatasetInfo], nn.Module]
+    make_optimizer: Callable[..., torch.optim.Optimizer]
+    make_scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
+    options: TrainerOptions
+    device: torch.device
+    metadata: dict  # saved with the weights, for those who load them
+    transforms: Sequence[Callable[[GraphDataset, np.ndarray], Transform]] = ()  # fitted on the training part
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """The history and, for every epoch, the logits of the test part: (epochs, test graphs, classes)."""
+
+    fold: int
+    history: History
+    test_logits: Tensor
+    parameters: int
+
+    @classmethod
+    def of_finished(cls, fold: int, progress: dict) -> "FoldResult":
+        """What a fold that was finished before left behind."""
+        logits = torch.stack(progress["test_logits"])
+        return cls(fold, progress["history"], logits, progress["parameters"])

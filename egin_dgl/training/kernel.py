@@ -1,0 +1,85 @@
+"""Fit a kernel machine on one fold: the same job, history and protocols as a network.
+
+What an epoch is to a network, a value of the penalty C is to a support vector machine: each is tried in turn, its
+accuracies are a row of the history, and a protocol chooses between the rows, `selected` on the validation part.
+"""
+
+import math
+import time
+from contextlib import closing
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.ewl.inputs import as_graph_set
+from egin_dgl.training.checkpoint import load_progress, save_progress
+from egin_dgl.training.history import EpochRecord, write_history
+from egin_dgl.training.job import FoldJob, FoldResult, Report
+from egin_dgl.training.tracking import FoldTracker
+
+
+def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
+    """Count the colours of all graphs by the training graphs' table, then fit one machine per value of C."""
+    path = job.folder / "last.pt"
+    progress = load_progress(path)
+    if progress:
+        return FoldResult.of_finished(job.fold, progress)
+    model = job.make_model(dataset.info)
+    graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
+    labels = dataset.labels
+    kernel = model.make_kernel()
+    counts = {"train": kernel.fit_transform(graphs.subset(job.split.train))}
+    for part in ("validation", "test"):
+        counts[part] = kernel.transform(graphs.subset(getattr(job.split, part)))
+    history, test_logits, parameters = [], [], 0
+    with closing(FoldTracker(job.folder)) as tracker:
+        for epoch, penalty in enumerate(model.penalties, start=1):
+            start = time.perf_counter()
+            machine = model.make_machine(penalty, job.seed).fit(
+                counts["train"], labels[job.split.train].numpy()
+            )
+            logits = {
+                part: decision_logits(machine, rows, dataset.info.classes) for part, rows in counts.items()
+            }
+            scores = {part: measured(logits[part], labels[getattr(job.split, part)]) for part in counts}
+            record = EpochRecord(
+                epoch=epoch,
+                train_loss=scores["train"][0],
+                train_accuracy=scores["train"][1],
+                val_loss=scores["validation"][0],
+                val_accuracy=scores["validation"][1],
+                test_loss=scores["test"][0],
+                test_accuracy=scores["test"][1],
+                lr=math.nan,
+                grad_norm=math.nan,
+                seconds=time.perf_counter() - start,
+            )
+            history.append(record)
+            test_logits.append(logits["test"])
+            tracker.epoch(record, {})
+            report(job.fold, record)
+            parameters = counts["train"].shape[1] * (1 if dataset.info.classes == 2 else dataset.info.classes)
+    write_history(job.folder / "history.csv", history)
+    save_progress(path, history, test_logits, finished=True, parameters=parameters)
+    return FoldResult(job.fold, history, torch.stack(test_logits), parameters)
+
+
+def decision_logits(machine, rows, classes: int) -> torch.Tensor:
+    """Decision values as (G, classes) scores; a class that no training graph has gets less than any other."""
+    if rows.shape[0] == 0:
+        return torch.zeros(0, classes)
+    decision = np.asarray(machine.decision_function(rows))
+    if decision.ndim == 1:  # two classes share one value
+        decision = np.stack([-decision, decision], axis=1)
+    logits = np.full((len(decision), classes), decision.min() - 1)
+    logits[:, machine.classes_] = decision
+    return torch.from_numpy(logits).float()
+
+
+def measured(logits: torch.Tensor, labels: torch.Tensor) -> tuple[float, float]:
+    """Loss and accuracy; NaN for an empty part."""
+    if len(labels) == 0:
+        return math.nan, math.nan
+    return cross_entropy(logits, labels).item(), (logits.argmax(dim=1) == labels).float().mean().item()

@@ -1,0 +1,126 @@
+"""Comparing two graphs: what refinement proves, and what the exact search decides."""
+
+import builtins
+from itertools import permutations
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_graphs import build, permuted, random_graphs
+
+from egin_dgl.errors import DataError
+from egin_dgl.ewl import compare, isomorphism
+
+
+def rings(*sizes):
+    """Disjoint rings of equal nodes."""
+    edges, start = [], 0
+    for size in sizes:
+        edges += [(start + k, start + (k + 1) % size) for k in range(size)]
+        start += size
+    return build(start, edges, [0] * start, [0] * start)
+
+
+def test_told_apart_with_depth_and_witnesses():
+    result = compare(rings(6), build(6, [(k, k + 1) for k in range(5)], [0] * 6, [0] * 5))
+    assert result.told_apart and result.isomorphic is False and result.depth == 1
+    assert sum(w.first for w in result.witnesses) == 6
+    assert str(result).startswith(
+        "not isomorphic: E-WL tells them apart at depth 1, colour 0 on 0 and 2 nodes"
+    )
+
+
+def test_what_refinement_cannot_decide_the_exact_search_does():
+    assert str(compare(rings(6), rings(3, 3))).startswith("not told apart")
+    result = compare(rings(6), rings(3, 3), exact=True)
+    assert result.isomorphic is False and not result.told_apart and "an exact search does" in str(result)
+    result = compare(rings(3, 4), rings(4, 3), exact=True)
+    assert result.isomorphic is True and str(result).startswith("isomorphic")
+
+
+def test_exact_search_respects_edge_labels_under_1wl():
+    single = build(2, [(0, 1)], [0, 0], [0])
+    double = build(2, [(0, 1)], [0, 0], [1])
+    assert compare(single, double, "1-wl").isomorphic is None
+    assert compare(single, double, "1-wl", exact=True).isomorphic is False
+
+
+def brute_force(first, second):
+    """Try every renaming of the nodes."""
+
+    def named(graph, names):
+        ends = zip(
+            graph.src.tolist(), graph.dst.tolist(), graph.edge_labels.reshape(-1).tolist(), strict=True
+        )
+        labels = dict(zip(names, graph.node_labels.reshape(-1).tolist(), strict=True))
+        return labels, sorted((names[a], names[b], label) for a, b, label in ends)
+
+    goal = named(second, range(second.num_nodes))
+    return first.num_nodes == second.num_nodes and any(
+        named(first, names) == goal for names in permutations(range(first.num_nodes))
+    )
+
+
+@pytest.mark.parametrize("with_rustworkx", [True, False])
+@given(
+    first=random_graphs(max_nodes=4, node_labels=1, edge_labels=2, max_edges=5),
+    second=random_graphs(max_nodes=4, node_labels=1, edge_labels=2, max_edges=5),
+    colored=st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_exact_answers_are_those_of_trying_everything(with_rustworkx, first, second, colored):
+    copy, _ = permuted(first, np.random.default_rng(0))
+    graphs = isomorphism.concatenate([first, second, copy])
+    # with no help from colours the search has all the work
+    colors = None if colored else np.zeros(graphs.num_nodes, dtype=int)
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name == "rustworkx" and not with_rustworkx:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    with mock.patch.object(builtins, "__import__", refuse):
+        matcher = isomorphism.Matcher(graphs, colors)
+        assert matcher.isomorphic(0, 1) == brute_force(first, second)
+        assert matcher.isomorphic(0, 2)
+
+
+def test_parallel_edges_and_loops_count_in_the_exact_search():
+    def square(labels):
+        return build(4, [(0, 1), (0, 1), (1, 2), (2, 3), (2, 3), (3, 0)], [0] * 4, labels)
+
+    assert compare(square([0, 1, 0, 0, 1, 0]), square([1, 0, 0, 1, 0, 0]), exact=True).isomorphic
+    assert not isomorphism.Matcher(
+        isomorphism.concatenate([square([0, 0, 0, 1, 1, 0]), square([0, 1, 0, 0, 1, 0])]),
+        np.zeros(8, dtype=int),
+    ).isomorphic(0, 1)
+    triples = isomorphism.concatenate(
+        [build(2, [(0, 1)] * 3, [0, 0], labels) for labels in ([0, 0, 1], [0, 1, 1])]
+    )
+    assert not isomorphism.Matcher(triples, np.zeros(4, dtype=int)).isomorphic(0, 1)
+    loops = [build(3, [(0, 1), (1, 2), (2, 0), (0, 0)], [0] * 3, [0, 0, 0, label]) for label in (0, 1)]
+    pair = isomorphism.concatenate(loops)
+    assert not isomorphism.Matcher(pair, np.zeros(6, dtype=int)).isomorphic(0, 1)
+
+
+def test_a_discrete_coloring_decides_without_a_search(dataset, monkeypatch):
+    monkeypatch.setattr(isomorphism, "_search", lambda *_: pytest.fail("searched"))
+    data = dataset("Cuneiform")  # real coordinates on every node
+    graph, _ = data[0]
+    assert compare(graph, graph, exact=True).isomorphic
+    pair = isomorphism.concatenate([build(2, [(0, 1)], [0, 1], [label]) for label in (0, 1)])
+    assert not isomorphism.Matcher(pair, np.array([0, 1, 0, 1])).isomorphic(0, 1)
+
+
+def test_two_single_graphs_are_needed():
+    with pytest.raises(DataError, match="two single graphs"):
+        compare([rings(3), rings(3)], rings(3))
+
+
+def test_empty_graphs():
+    empty = build(0, [], [], [])
+    assert compare(empty, empty, exact=True).isomorphic
+    assert not compare(empty, rings(3)).isomorphic

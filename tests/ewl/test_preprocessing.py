@@ -1,0 +1,125 @@
+"""Colours as features: learnt on the training part only, the same for prediction, cached on disk."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from egin_dgl.data import bonds, load_tu
+from egin_dgl.data.folds import make_folds
+from egin_dgl.data.sources import cache_dir
+from egin_dgl.errors import ConfigError
+from egin_dgl.ewl import refine
+from egin_dgl.ewl.preprocessing import ColorEmbedding, ColorFeatures, FittedColors
+from egin_dgl.models import EGIN
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load_tu("MUTAG")
+
+
+@pytest.fixture(scope="module")
+def split(mutag):
+    return make_folds(mutag.labels.numpy(), 10).split(0, validation=True)
+
+
+def nodes_of(dataset, graphs):
+    return np.concatenate([np.arange(*dataset.node_offsets[g : g + 2].tolist()) for g in graphs])
+
+
+@pytest.mark.parametrize("encoding", ["onehot", "hash", "embedding"])
+def test_columns_are_appended_and_the_rest_stays(mutag, split, encoding):
+    after = ColorFeatures(encoding=encoding)(mutag, split.train).apply(mutag)
+    assert torch.equal(after.node_feats[:, :7], mutag.node_feats)
+    assert after.info.node_dim == after.node_feats.shape[1] == len(after.info.node_names)
+    width = after.info.node_dim - 7
+    assert width == {"hash": 16, "embedding": 1}.get(encoding, width)
+    if encoding != "embedding":
+        assert torch.equal(after.node_feats[:, 7:].sum(dim=1), torch.ones(len(after.node_feats)))
+
+
+def test_training_nodes_get_their_color_and_unseen_ones_the_unknown(mutag, split):
+    fitted = ColorFeatures(depth=2)(mutag, split.train)
+    codes = fitted.codes(mutag)
+    unknown = fitted.size - 1
+    colors = refine(mutag, depth=2).colors[2]
+    train, test = nodes_of(mutag, split.train), nodes_of(mutag, split.test)
+    assert unknown not in codes[train]
+    # Equal codes in the training part mean equal colours, and the other way round.
+    assert (
+        len(set(zip(codes[train], colors[train], strict=True)))
+        == len(set(codes[train]))
+        == len(set(colors[train]))
+    )
+    seen = set(colors[train])
+    assert [code == unknown for code in codes[test]] == [color not in seen for color in colors[test]]
+    assert unknown in codes[test]
+
+
+def test_the_test_part_has_no_say(mutag, split):
+    """Changing every graph outside the training part leaves the vocabulary as it is."""
+    fitted = ColorFeatures()(mutag, split.train)
+    feats = mutag.node_feats.clone()
+    feats[nodes_of(mutag, split.test)] = feats[nodes_of(mutag, split.test)].flip(1)
+    changed = ColorFeatures()(mutag.with_features(node_feats=feats), split.train)
+    assert fitted.to_dict() == changed.to_dict()
+
+
+def test_what_is_saved_gives_the_same_codes(mutag, split):
+    for encoding in ("onehot", "hash", "embedding"):
+        fitted = ColorFeatures(encoding=encoding)(mutag, split.train)
+        again = FittedColors.from_dict(json.loads(json.dumps(fitted.to_dict())))
+        assert np.array_equal(again.codes(mutag), fitted.codes(mutag))
+
+
+def test_the_cache_is_used_and_a_damaged_one_made_again(mutag, split):
+    first = ColorFeatures()(mutag, split.train)
+    (path,) = (cache_dir() / "ewl").iterdir()
+    stamp = path.stat().st_mtime_ns
+    second = ColorFeatures()(mutag, split.train)
+    assert path.stat().st_mtime_ns == stamp
+    assert np.array_equal(first.codes(mutag), second.codes(mutag)) and first.to_dict() == second.to_dict()
+    ColorFeatures()(mutag, split.validation)
+    assert len(list((cache_dir() / "ewl").iterdir())) == 2
+    path.write_bytes(path.read_bytes()[:50])
+    assert np.array_equal(ColorFeatures()(mutag, split.train).codes(mutag), first.codes(mutag))
+
+
+def test_an_embedding_is_learnt_in_front_of_any_model(mutag, split):
+    fitted = ColorFeatures(encoding="embedding", width=5)(mutag, split.train)
+    data = fitted.apply(mutag)
+    model = fitted.wrap(partial(EGIN, hidden_dim=8, layers=2))(data.info)
+    assert isinstance(model, ColorEmbedding) and model.name == "EGIN"
+    graph, _ = data[0]
+    inputs = (graph, graph.ndata["feat"], graph.edata["feat"])
+    model(*inputs).sum().backward()
+    assert model.embedding.weight.grad.abs().sum() > 0
+    assert model.embed(*inputs).shape == (1, 7 + 5 + 2 * 8)
+
+
+def test_a_model_that_ignores_edges_learns_bonds_from_colors():
+    """One round of E-WL marks the atoms with two double bonds: their one-hot counts are enough for a linear map."""
+    data = bonds(graphs=80)
+    colored = ColorFeatures(depth=1)(data, range(80)).apply(data)
+    owner = torch.repeat_interleave(torch.arange(80), data.node_offsets.diff())
+    counts = torch.zeros(80, colored.info.node_dim).index_add_(0, owner, colored.node_feats)
+    plain = torch.zeros(80, data.info.node_dim).index_add_(0, owner, data.node_feats)
+    same = (counts[0::2] == counts[1::2]).all(dim=1)
+    assert torch.equal(plain[0::2], plain[1::2]) and not same.any()
+
+
+def test_wrong_options_name_the_valid_ones():
+    with pytest.raises(
+        ConfigError, match="ewl.encoding must be one of onehot, embedding, hash, got 'one-hot'"
+    ):
+        ColorFeatures(encoding="one-hot")
+    with pytest.raises(ConfigError, match="ewl.depth must be a whole number of at least 0, got -1"):
+        ColorFeatures(depth=-1)

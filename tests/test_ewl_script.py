@@ -1,0 +1,45 @@
+"""The colour refinement command, as typed."""
+
+import json
+import subprocess
+import sys
+
+from running import ROOT
+
+
+def ewl(*words, folder=ROOT):
+    script = ROOT / "scripts" / "ewl.py"
+    return subprocess.run(
+        [sys.executable, script, *words], capture_output=True, text=True, timeout=180, cwd=folder
+    )
+
+
+def test_audit_prints_a_table_and_json():
+    text = ewl("audit", "dataset=mutag").stdout
+    assert "MUTAG: 188 graphs" in text and "175" in text and "0 exact duplicates" in text
+    done = ewl("audit", "dataset=mutag,bonds", "--json", "--depth", "2", "dataset.use_edge_features=true")
+    mutag, bonds = map(json.loads, done.stdout.splitlines())
+    assert (mutag["dataset"], bonds["dataset"]) == ("MUTAG", "bonds")
+    ceilings = {(level["method"], level["depth"]): level["ceiling"] for level in bonds["levels"]}
+    assert ceilings["1-wl", 2] == 0.5 and ceilings["e-wl", 1] == 1.0
+
+
+def test_compare_says_where_and_by_what():
+    done = ewl("compare", "dataset=bonds", "0", "1")
+    assert "1-WL does not tell them apart" in done.stdout and "an exact search does" in done.stdout
+    assert "E-WL tells them apart at depth 1, colour" in done.stdout
+
+
+def test_draw_writes_a_picture(tmp_path):
+    done = ewl("draw", "dataset=mutag", "3", folder=tmp_path)
+    assert done.stdout.startswith("MUTAG_3_e-wl.png: 3, 7, 13, 17 colours")
+    assert (tmp_path / "MUTAG_3_e-wl.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_mistakes_are_one_line():
+    for words, message in {
+        ("compare", "dataset=mutag", "3"): "compare takes the numbers of two graphs, got 1",
+        ("audit", "dataset=mutg"): "did you mean mutag?",
+    }.items():
+        done = ewl(*words)
+        assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
