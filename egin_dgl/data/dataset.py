@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import dgl
 import numpy as np
@@ -27,6 +27,9 @@ class DatasetInfo:
     class_names: tuple[str, ...]
     node_attributes: int = 0
     edge_attributes: int = 0
+    # Of the training graphs, for models that size themselves by them; see `GraphDataset.measured_on`.
+    size_percentiles: tuple[int, ...] = field(default=(), repr=False)  # nodes of a graph at 0 %, 1 %, … 100 %
+    mean_log_degree: float = 0.0  # mean over nodes of log(in-degree + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +94,24 @@ class GraphDataset:
         dims = {"node_dim": len(node_names), "edge_dim": len(edge_names)}
         info = replace(self.info, node_names=node_names, edge_names=edge_names, **dims)
         return replace(self, info=info, node_feats=node_feats, edge_feats=edge_feats)
+
+    def measured_on(self, graphs: Sequence[int]) -> "GraphDataset":
+        """The same dataset, whose info tells the sizes and degrees of these graphs only, those of a training part."""
+        sizes = self.node_offsets.diff().cpu()
+        chosen = torch.zeros(len(sizes), dtype=torch.bool)
+        chosen[torch.as_tensor(graphs, dtype=torch.int64)] = True
+        if not chosen.any():
+            return self
+        degrees = self.dst.bincount(minlength=int(sizes.sum())).cpu()[chosen.repeat_interleave(sizes)]
+        # The largest size that at least 100 % − p of the graphs reach, and never a size between two graphs.
+        ordered = sizes[chosen].sort().values.tolist()
+        percentiles = [ordered[min(p * len(ordered) // 100, len(ordered) - 1)] for p in range(101)]
+        info = replace(
+            self.info,
+            size_percentiles=tuple(percentiles),
+            mean_log_degree=(degrees + 1).double().log().mean().item(),
+        )
+        return replace(self, info=info)
 
     @property
     def majority_accuracy(self) -> float:
@@ -163,7 +184,7 @@ def from_arrays(
         node_attributes=vocabulary.node.attributes,
         edge_attributes=vocabulary.edge.attributes,
     )
-    return GraphDataset(
+    dataset = GraphDataset(
         info=info,
         labels=torch.from_numpy(labels.astype(np.int64)),
         node_offsets=_offsets(arrays.node_graph, arrays.graphs),
@@ -177,6 +198,7 @@ def from_arrays(
         vocabulary=vocabulary,
         notes=notes,
     )
+    return dataset.measured_on(range(arrays.graphs))
 
 
 def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:

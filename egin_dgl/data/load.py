@@ -22,7 +22,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import atomic_path
 
 # Of the processed cache and the encoding: raised when either changes, so that old files are not read.
-FORMAT = 1
+FORMAT = 2
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,19 @@
 """Layers: graph, node features and edge features in, node features out; they never see a configuration."""
 
+from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
 from egin_dgl.layers.egin import EGINCConv, EGINConv, EGINEConv
+from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv
+from egin_dgl.layers.gated_gcn import GatedGCNConv
 from egin_dgl.layers.mlp import MLP
 
-__all__ = ["EGINConv", "EGINCConv", "EGINEConv", "MLP"]
+__all__ = [
+    "DGCNNConv",
+    "EGINCConv",
+    "EGINConv",
+    "EGINEConv",
+    "EGNNAConv",
+    "EGNNCConv",
+    "GatedGCNConv",
+    "MLP",
+    "SortPool",
+]

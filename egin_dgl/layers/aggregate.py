@@ -36,6 +36,14 @@ def sum_cross(graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
         return graph.ndata["sum"].flatten(1)
 
 
+def sum_weighted(graph: DGLGraph, h: Tensor, w: Tensor) -> Tensor:
+    """Σ_{j ∈ N(i)} h_j ⊙ w_ij, where one size may be 1 for all of the other's: (N, …), (E, …) -> (N, …)."""
+    with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
+        graph.ndata["h"], graph.edata["w"] = at_least_float32(h), at_least_float32(w)
+        graph.update_all(fn.u_mul_e("h", "w", "m"), fn.sum("m", "sum"))
+        return graph.ndata["sum"]
+
+
 def at_least_float32(x: Tensor) -> Tensor:
     """Half-precision tensors become float32; float32 and float64 stay."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

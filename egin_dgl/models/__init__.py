@@ -1,6 +1,32 @@
 """Models: all are built from a `DatasetInfo` and called as ``model(graph, node_feats, edge_feats) -> logits``."""
 
+from egin_dgl.models.attention import GAT, EdgeGAT
+from egin_dgl.models.baselines import Majority, MLPBag
 from egin_dgl.models.classifier import GraphClassifier
+from egin_dgl.models.dgcnn import DGCNN
 from egin_dgl.models.egin import EGIN, EGINC, EGINE
+from egin_dgl.models.egnn import EGCN, EGATGong
+from egin_dgl.models.gated_gcn import GatedGCN
+from egin_dgl.models.gin import GIN
+from egin_dgl.models.gine import GINE
+from egin_dgl.models.model import GraphModel
+from egin_dgl.models.pna import PNA
 
-__all__ = ["EGIN", "EGINC", "EGINE", "GraphClassifier"]
+__all__ = [
+    "DGCNN",
+    "EGATGong",
+    "EGCN",
+    "EGIN",
+    "EGINC",
+    "EGINE",
+    "EdgeGAT",
+    "GAT",
+    "GIN",
+    "GINE",
+    "GatedGCN",
+    "GraphClassifier",
+    "GraphModel",
+    "MLPBag",
+    "Majority",
+    "PNA",
+]

@@ -10,9 +10,10 @@ from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import linear, make_norm
 from egin_dgl.layers.readout import make_readout
+from egin_dgl.models.model import GraphModel
 
 
-class GraphClassifier(nn.Module):
+class GraphClassifier(GraphModel):
     r"""Reads every depth of a stack of layers, as GIN does.
 
     .. math::
@@ -27,8 +28,6 @@ class GraphClassifier(nn.Module):
         norm: batch, layer or none, between layers.
         readout: sum, mean or max over the nodes of a graph.
     """
-
-    title = "Graph classifier"
 
     def __init__(
         self,
@@ -48,17 +47,17 @@ class GraphClassifier(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
-    @property
-    def name(self) -> str:
-        """The model's name in tables and plots."""
-        return self.title
+    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+        """The graph and edge features that all layers see: those of the batch, where a model needs no others."""
+        return graph, edge_feats
 
     def readouts(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
         """One (B, D_k) tensor per depth k, the input included."""
         h = node_feats
         pooled = [self.readout(graph, h)]
+        wired, e = self.wire(graph, edge_feats)
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            h = at_least_float32(torch.relu(norm(conv(graph, h, edge_feats))))
+            h = at_least_float32(torch.relu(norm(conv(wired, h, e))))
             pooled.append(self.readout(graph, h))
         return pooled
 

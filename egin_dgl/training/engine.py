@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,9 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     if progress and progress["finished"]:
         return FoldResult.of_finished(job.fold, progress)
 
-    make_model, metadata = job.make_model, dict(job.metadata, fold=job.fold, transforms={})
+    dataset = dataset.measured_on(split.train)  # a model may size itself by its training graphs
+    metadata = dict(job.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
+    make_model = job.make_model
     for fit in job.transforms:
         transform = fit(dataset, split.train)
         dataset, make_model = transform.apply(dataset), transform.wrap(make_model)

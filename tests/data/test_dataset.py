@@ -301,3 +301,18 @@ def test_two_processes_at_once(small, tmp_path):
         assert float(output) == 20_008
     assert len(processed(tmp_path)) == 1
     assert equal(load_tu("S", root), load_tu("S", root, cache=False))
+
+
+def test_sizes_and_degrees_are_measured_on_the_chosen_graphs():
+    whole = load_tu("MUTAG")
+    graphs = [3, 50, 120, 7, 99]
+    info = whole.measured_on(graphs).info
+    sizes = sorted(whole[graph][0].num_nodes() for graph in graphs)
+    assert info.size_percentiles[0] == sizes[0] and info.size_percentiles[100] == sizes[-1]
+    assert info.size_percentiles[40] == sizes[2]  # which 3 of 5, that is 60 %, reach
+    degrees = torch.cat([whole[graph][0].in_degrees() for graph in graphs]).double()
+    assert info.mean_log_degree == pytest.approx((degrees + 1).log().mean().item())
+    assert whole.info.size_percentiles[100] == int(whole.node_offsets.diff().max())
+    assert replace(info, size_percentiles=whole.info.size_percentiles, mean_log_degree=0.0) == replace(
+        whole.info, mean_log_degree=0.0
+    )

@@ -176,3 +176,12 @@ def test_metrics_ignore_classes_that_do_not_occur():
     assert scores["auroc"] == pytest.approx(1.0)
     assert scores["mcc"] == pytest.approx(1.0)
     assert score(logits[:1], torch.tensor([0]))["auroc"] != scores["auroc"]  # one class only: not defined
+
+
+def test_a_model_is_told_the_sizes_of_its_training_graphs_only(data, make_job):
+    job = make_job(epochs=1)
+    seen = []
+    run_fold(data, replace(job, make_model=lambda info: seen.append(info) or job.make_model(info)), ignore)
+    assert seen == [data.measured_on(job.split.train).info]
+    saved = load_weights(job.folder / "best.safetensors", job.make_model(data.info))["info"]
+    assert tuple(saved["size_percentiles"]) == seen[0].size_percentiles

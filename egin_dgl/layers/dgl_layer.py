@@ -1,0 +1,33 @@
+"""Layers of `dgl.nn` under the call that all layers here have."""
+
+import torch
+from dgl import DGLGraph
+from torch import Tensor, nn
+
+from egin_dgl.layers.aggregate import at_least_float32
+
+
+class DGLLayer(nn.Module):
+    """``conv(graph, h, e)`` of `dgl.nn`, heads laid side by side: (N, D), (E, Q) -> (N, heads · H).
+
+    Runs in full precision also under mixed precision: DGL's CPU kernels take no half precision.
+    """
+
+    def __init__(self, conv: nn.Module):
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
+        with torch.autocast(h.device.type, enabled=False):
+            return self.call(graph, at_least_float32(h), at_least_float32(e)).flatten(1)
+
+    def call(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
+        """How the layer of DGL is called."""
+        return self.conv(graph, h, e)
+
+
+class EdgeFreeLayer(DGLLayer):
+    """``conv(graph, h)`` of `dgl.nn`: edge features are not seen."""
+
+    def call(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
+        return self.conv(graph, h)

@@ -1,0 +1,81 @@
+"""GAT, and GAT with edge features: neighbours weighted by attention."""
+
+from collections.abc import Callable
+
+from dgl import DGLGraph
+from dgl.nn import EdgeGATConv, GATConv
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
+from egin_dgl.layers.self_loops import add_self_loops
+from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+
+
+class AttentionNetwork(GraphClassifier):
+    """Layers of several heads side by side; every node attends to itself through a self-loop.
+
+    Args:
+        info: sizes of the data.
+        make_layer: ``make_layer(dim, head_dim) -> layer`` for `dim` input features.
+        hidden_dim: features of a node after each layer, all heads together.
+        layers: message-passing layers.
+        heads: of each layer; must divide hidden_dim.
+        classifier: dropout, norm and readout of `GraphClassifier`.
+    """
+
+    def __init__(
+        self,
+        info: DatasetInfo,
+        make_layer: Callable[[int, int], nn.Module],
+        hidden_dim: int = 64,
+        layers: int = 4,
+        heads: int = 8,
+        **classifier,
+    ):
+        if heads < 1 or hidden_dim % heads:
+            raise ValueError(f"heads must divide hidden_dim, got {heads} heads for {hidden_dim}")
+        convs = [
+            make_layer(dim, hidden_dim // heads) for dim in layer_inputs(info.node_dim, hidden_dim, layers)
+        ]
+        super().__init__(info, convs, hidden_dim, **classifier)
+
+    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+        return add_self_loops(graph, edge_feats)
+
+
+class GAT(AttentionNetwork):
+    r"""DGL's `GATConv`, heads concatenated in every layer.
+
+    .. math:: h_i' = \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} W h_j, \quad
+              \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j]))
+    """
+
+    title = "GAT"
+    paper = "Veličković et al., ICLR 2018"
+    when = "attention without edge features, for comparison"
+    uses_edges = False
+
+    def __init__(self, info: DatasetInfo, heads: int = 8, **options):
+        def make_layer(dim, head_dim):
+            return EdgeFreeLayer(GATConv(dim, head_dim, heads))
+
+        super().__init__(info, make_layer, heads=heads, **options)
+
+
+class EdgeGAT(AttentionNetwork):
+    r"""DGL's `EdgeGATConv`: edge features in the attention and in the message; self-loops carry the void edge δ = 0.
+
+    .. math:: h_i' = W_r h_i + \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} (W h_j + W_e e_{ij}), \quad
+              \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j \Vert W_e e_{ij}]))
+    """
+
+    title = "EdgeGAT"
+    paper = "Kamiński et al., Brief. Bioinform. 2022"
+    when = "attention that sees edges; when some neighbours matter much more than others"
+
+    def __init__(self, info: DatasetInfo, heads: int = 8, **options):
+        def make_layer(dim, head_dim):
+            return DGLLayer(EdgeGATConv(dim, info.edge_dim, head_dim, heads))
+
+        super().__init__(info, make_layer, heads=heads, **options)

@@ -1,0 +1,56 @@
+"""What a graph model must beat: the commonest class, and the features without the graph."""
+
+import dgl
+import torch
+from dgl import DGLGraph
+from dgl.nn import SumPooling
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers import MLP
+from egin_dgl.models.model import GraphModel
+
+
+class Majority(GraphModel):
+    """The same scores for every graph: one bias a class, which learns how frequent the classes are."""
+
+    title = "Majority"
+    paper = "baseline"
+    when = "never; below it a model has learnt nothing"
+    uses_edges = False
+    uses_structure = False
+
+    def __init__(self, info: DatasetInfo):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(info.classes))
+
+    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        return self.bias.expand(graph.batch_size, -1)
+
+    embed = forward
+
+
+class MLPBag(GraphModel):
+    r"""An MLP on the bags of node and of edge features: which edge joins which nodes is not seen.
+
+    .. math:: logits = MLP(\sum_i x_i \,\Vert\, \sum_{ij} e_{ij})
+    """
+
+    title = "MLP on bags"
+    paper = "baseline"
+    when = "to see whether the task needs the graph at all"
+    uses_structure = False
+
+    def __init__(self, info: DatasetInfo, hidden_dim: int = 64, layers: int = 3, dropout: float = 0.5):
+        super().__init__()
+        self.sum_nodes = SumPooling()
+        self.mlp = MLP(info.node_dim + info.edge_dim, hidden_dim, info.classes, depth=layers, dropout=dropout)
+
+    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        with graph.local_scope():
+            graph.edata["e"] = edge_feats
+            edge_sum = dgl.readout_edges(graph, "e", op="sum")
+        return torch.cat([self.sum_nodes(graph, node_feats), edge_sum], dim=1)
+
+    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        return self.mlp(self.embed(graph, node_feats, edge_feats))

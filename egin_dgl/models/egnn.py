@@ -1,0 +1,68 @@
+"""EGNN(C), called EGCN in the EGIN paper, and EGNN(A): every channel of edge features is a graph of its own."""
+
+import torch
+from dgl import DGLGraph
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv, doubly_stochastic_root
+from egin_dgl.layers.self_loops import add_self_loops
+from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+
+
+class ChannelNetwork(GraphClassifier):
+    """One block of features per channel; see `egin_dgl.layers.egnn`.
+
+    Channels must not be negative: a continuous attribute a becomes two of them, max(a, 0) and max(−a, 0), which for
+    the displacements along an edge are its two directions; one-hot labels stay. Self-loops are a channel of their own,
+    so that a node without edges keeps its features and the other channels are those of the data.
+
+    Args:
+        info: sizes of the data.
+        hidden_dim: features of a node and channel after each layer; a node has channels times as many.
+        layers: message-passing layers.
+        classifier: dropout, norm and readout of `GraphClassifier`.
+    """
+
+    def __init__(self, info: DatasetInfo, hidden_dim: int = 64, layers: int = 4, **classifier):
+        width = hidden_dim * (info.edge_dim + info.edge_attributes + 1)
+        convs = [self.make_layer(dim, hidden_dim) for dim in layer_inputs(info.node_dim, width, layers)]
+        super().__init__(info, convs, width, **classifier)
+        self.signed = info.edge_attributes
+
+    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
+        """A layer from `dim` features to `hidden_dim` per channel."""
+        raise NotImplementedError
+
+    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+        graph, e = add_self_loops(graph, edge_feats)
+        src, dst = graph.edges()
+        attributes, labels = e.tensor_split([self.signed], dim=1)
+        is_loop = (src == dst).to(e.dtype).unsqueeze(1)
+        return graph, torch.cat([attributes.relu(), (-attributes).relu(), labels, is_loop], dim=1)
+
+
+class EGCN(ChannelNetwork):
+    """A convolution per channel; see `EGNNCConv`."""
+
+    title = "EGCN"
+    paper = "Gong, Cheng, CVPR 2019: EGNN(C)"
+    when = "non-negative edge weights in a few channels, such as strengths or distances"
+
+    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
+        return EGNNCConv(dim, hidden_dim, normalized=True)
+
+    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+        graph, channels = super().wire(graph, edge_feats)
+        return graph, doubly_stochastic_root(graph, channels)  # the same in every layer
+
+
+class EGATGong(ChannelNetwork):
+    """An attention per channel; see `EGNNAConv`."""
+
+    title = "EGNN(A)"
+    paper = "Gong, Cheng, CVPR 2019: EGNN(A)"
+    when = "as EGCN, when some neighbours matter more than their edge tells"
+
+    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
+        return EGNNAConv(dim, hidden_dim)

@@ -1,0 +1,48 @@
+"""GatedGCN: edges have states of their own, which gate the messages."""
+
+import torch
+from dgl import DGLGraph
+from torch import Tensor, nn
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers import GatedGCNConv
+from egin_dgl.layers.aggregate import at_least_float32
+from egin_dgl.layers.mlp import make_norm
+from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+
+
+class GatedGCN(GraphClassifier):
+    r"""A stack of `GatedGCNConv`, with residuals from the second layer on, for nodes and for edges.
+
+    .. math:: h^{(k)} = h^{(k-1)} + ReLU(norm(h')), \quad e^{(k)} = e^{(k-1)} + ReLU(norm(e'))
+    """
+
+    title = "GatedGCN"
+    paper = "Bresson, Laurent, 2017"
+    when = "many layers, or edges whose meaning depends on what they join"
+
+    def __init__(
+        self, info: DatasetInfo, hidden_dim: int = 64, layers: int = 4, norm: str = "batch", **classifier
+    ):
+        sizes = zip(
+            layer_inputs(info.node_dim, hidden_dim, layers),
+            layer_inputs(info.edge_dim, hidden_dim, layers),
+            strict=True,
+        )
+        convs = [GatedGCNConv(node_dim, edge_dim, hidden_dim) for node_dim, edge_dim in sizes]
+        super().__init__(info, convs, hidden_dim, norm=norm, **classifier)
+        # None after the last layer, whose edges nothing reads.
+        self.edge_norms = nn.ModuleList(make_norm(norm, hidden_dim) for _ in convs[1:])
+
+    def readouts(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
+        h, e = node_feats, edge_feats
+        pooled = [self.readout(graph, h)]
+        for layer, conv in enumerate(self.convs):
+            new_h, new_e = conv(graph, h, e)
+            new_h = at_least_float32(torch.relu(self.norms[layer](new_h)))
+            h = h + new_h if layer else new_h
+            pooled.append(self.readout(graph, h))
+            if layer < len(self.edge_norms):
+                new_e = torch.relu(self.edge_norms[layer](new_e))
+                e = e + new_e if layer else new_e
+        return pooled

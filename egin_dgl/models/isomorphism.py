@@ -1,0 +1,49 @@
+"""What GIN, GINE and the EGIN family share: MLPs after sums, and ε, learnt or not."""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers import MLP
+from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+
+
+class IsomorphismNetwork(GraphClassifier):
+    """A stack of layers that sum over neighbours and end in an MLP; a model says only how one layer is made.
+
+    Args:
+        info: sizes of the data.
+        make_layer: ``make_layer(mlp, dim) -> layer`` for `dim` input features, where ``mlp(in_dim)`` makes the MLP
+            that ends the layer.
+        hidden_dim: features of a node after each layer.
+        layers: message-passing layers.
+        mlp_layers: linear maps in the MLP of a layer.
+        mlp_dropout: dropout inside that MLP.
+        learn_eps: learn the ε of every layer (GIN-ε, EGIN-ε) or leave it at zero (GIN, EGIN).
+        norm: batch, layer or none, in the MLPs and between layers.
+        classifier: dropout and readout of `GraphClassifier`.
+    """
+
+    def __init__(
+        self,
+        info: DatasetInfo,
+        make_layer: Callable[[Callable[[int], MLP], int], nn.Module],
+        hidden_dim: int = 64,
+        layers: int = 4,
+        mlp_layers: int = 2,
+        mlp_dropout: float = 0.0,
+        learn_eps: bool = False,
+        norm: str = "batch",
+        **classifier,
+    ):
+        def mlp(in_dim: int) -> MLP:
+            return MLP(in_dim, hidden_dim, hidden_dim, mlp_layers, mlp_dropout, norm)
+
+        convs = [make_layer(mlp, dim) for dim in layer_inputs(info.node_dim, hidden_dim, layers)]
+        super().__init__(info, convs, hidden_dim, norm=norm, **classifier)
+        self.learn_eps = learn_eps
+
+    @property
+    def name(self) -> str:
+        return f"{self.title}-ε" if self.learn_eps else self.title

@@ -1,0 +1,30 @@
+"""What every model of the zoo says about itself."""
+
+from dgl import DGLGraph
+from torch import Tensor, nn
+
+
+class GraphModel(nn.Module):
+    """Built from a `DatasetInfo`, called as ``model(graph, node_feats, edge_feats) -> logits``.
+
+    N nodes and E edges in a batch of B graphs: (N, node_dim), (E, edge_dim) -> (B, classes).
+    """
+
+    title: str  # in tables and plots
+    paper: str = ""  # who proposed it, where and when
+    when: str = ""  # one line: when to use it
+    uses_edges: bool = True  # False: edge features never change the logits
+    uses_structure: bool = True  # False: which nodes an edge joins never changes the logits
+
+    @property
+    def name(self) -> str:
+        """The model's name in tables and plots; a variant may add to its title."""
+        return self.title
+
+    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        """Class scores: (B, classes)."""
+        raise NotImplementedError
+
+    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        """Graph embeddings: one vector a graph, from which the class is read."""
+        raise NotImplementedError

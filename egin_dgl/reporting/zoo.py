@@ -1,0 +1,97 @@
+"""A table of all models: whose they are, what they see, how large and how fast they are, when to use them."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.loader import GraphLoader
+from egin_dgl.models import GraphModel
+
+BEGIN, END = "<!-- zoo:begin -->", "<!-- zoo:end -->"
+
+
+@dataclass(frozen=True)
+class ZooRow:
+    option: str  # its name on the command line
+    model: GraphModel
+    relative_time: float  # of a training epoch, to that of the reference
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def sees_edges(self) -> str:
+        if self.model.uses_edges:
+            return "yes" if self.model.uses_structure else "their sum"
+        return "no"
+
+
+def measure_zoo(
+    makers: Mapping[str, Callable[[DatasetInfo], GraphModel]],
+    dataset: GraphDataset,
+    reference: str = "gin",
+    epochs: int = 7,
+    batch_size: int = 32,
+) -> list[ZooRow]:
+    """Build each model and time its training epochs.
+
+    The models take turns, epoch by epoch, and each is compared with the reference of the same turn: what else the
+    machine does then slows both. The median of the turns is reported; a first turn warms up and is not counted.
+    """
+    if reference not in makers:
+        raise ValueError(f"the reference must be one of {', '.join(makers)}, got {reference!r}")
+    if epochs < 1:
+        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    torch.manual_seed(0)
+    models = {option: make(dataset.info) for option, make in makers.items()}
+    loader = GraphLoader(dataset, range(len(dataset)), batch_size)
+    turns = [
+        {option: epoch_seconds(model, loader) for option, model in models.items()} for _ in range(1 + epochs)
+    ][1:]
+    return [
+        ZooRow(option, model, statistics.median(turn[option] / turn[reference] for turn in turns))
+        for option, model in models.items()
+    ]
+
+
+def epoch_seconds(model: nn.Module, loader: GraphLoader) -> float:
+    """Forward, backward and an update on every batch; assembling batches is not counted."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    batches = list(loader)
+    model.train()
+    start = time.perf_counter()
+    for batch in batches:
+        optimizer.zero_grad()
+        logits = model(batch.graph, batch.node_feats, batch.edge_feats)
+        cross_entropy(logits, batch.labels).backward()
+        optimizer.step()
+    return time.perf_counter() - start
+
+
+def zoo_table(rows: list[ZooRow], dataset: str) -> str:
+    """The table in Markdown: those that see edges first, each kind in the order of its speed."""
+    lines = [
+        f"| model | name | paper | uses edges? | parameters on {dataset} | time per epoch, GIN = 1 | when to use it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: (row.sees_edges != "yes", row.relative_time)):
+        model = row.model
+        cells = (f"`{row.option}`", model.title, model.paper, row.sees_edges, f"{row.parameters:,}")
+        cells += (f"{row.relative_time:.1f}", model.when)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def put_between_markers(text: str, table: str) -> str:
+    """`text` with `table` in place of what lies between its two markers."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"the file needs one line {BEGIN} and, after it, one line {END}")
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    return f"{before}{BEGIN}\n{table}{after}"
