@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import nn
 
 from egin_dgl.backend import installed_version
+from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.folds import load_folds, make_folds
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.door import build
@@ -52,15 +53,15 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
 
     settings = {group: OmegaConf.to_container(cfg, resolve=True)[group] for group in GROUPS}
     settings["trainer"].pop("workers")  # changes the time a run takes, not its numbers
-    claim(folder, settings, dataset.digest)
+    claim(folder, model.name, dataset, settings)
     labels = dataset.labels.numpy()
     folds_path = folder / "folds.json"
     if folds_path.exists() or cfg.cv.folds_file:
         folds = load_folds(cfg.cv.folds_file or folds_path, labels, dataset.info.name)
     else:
         groups = duplicate_groups(dataset, progress=True) if cfg.cv.group_duplicates else None
-        folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups)
-    numbers = range(folds.k) if cfg.cv.fold is None else [cfg.cv.fold]
+        folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
+    numbers = range(len(folds.parts)) if cfg.cv.fold is None else [cfg.cv.fold]
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(folds_path)
 
@@ -92,12 +93,14 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
 
     summary = {
         "model": model.name,
+        "dataset": dataset.info.name,
         "seed": cfg.seed,
         "parameters": results[0].parameters,
         "seconds": time.perf_counter() - start,
         "device": str(device),
-    } | summarize(dataset, jobs, results, folds.k)
-    counts = confusion_counts(dataset, jobs, results)
+        "majority_accuracy": dataset.majority_accuracy,
+    } | summarize(results, folds.k, cfg.cv.validation)
+    counts = confusion_counts(results)
     histories = [result.history for result in results]
     publish(folder, summary, settings, histories, counts, dataset.info.class_names)
 
@@ -142,14 +145,14 @@ def check_options(
         raise ConfigError(f"seed must be a whole number from 0 on, got {cfg.seed!r}")
 
 
-def claim(folder: Path, settings: dict, digest: str) -> None:
+def claim(folder: Path, model: str, dataset: GraphDataset, settings: dict) -> None:
     """Write down what this run is; a folder that holds another run is refused."""
     path = folder / "run.json"
-    run = {"settings": settings, "data_sha256": digest}
+    run = {"model": model, "dataset": dataset.info.name, "settings": settings, "data_sha256": dataset.digest}
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
         differing = [key for key in settings if before["settings"].get(key) != settings[key]]
-        if before["data_sha256"] != digest:
+        if before["data_sha256"] != dataset.digest:
             differing.append("the data")
         if differing:
             raise ConfigError(

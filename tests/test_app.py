@@ -10,6 +10,8 @@ import sys
 import pytest
 from running import SCRIPT, SMALL, command, run_here, same_numbers
 
+from egin_dgl.training.metrics import METRICS
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -43,7 +45,7 @@ def test_a_run_is_a_folder(finished):
     assert summary["headline"] == "selected"
     assert set(summary["protocols"]) == {"selected", "common_epoch", "best_per_fold", "last", "last_20"}
     assert len(summary["protocols"]["selected"]["per_fold"]) == 3
-    assert set(summary["metrics"]) == {"auroc", "mcc", "f1_macro"}
+    assert set(summary["metrics"]) == set(METRICS)
     assert summary["majority_accuracy"] == 0.5
     run = json.loads((folder / "run.json").read_text())
     assert {"python", "torch", "dgl"} <= set(run["versions"])

@@ -22,33 +22,36 @@ class Split:
 
 @dataclass(frozen=True)
 class Folds:
-    """k disjoint parts that together hold every graph once."""
+    """Every k parts in a row, one repetition, are disjoint and together hold every graph once."""
 
     dataset: str
     seed: int
     labels_hash: str
+    k: int
     parts: tuple[np.ndarray, ...]
 
     @property
-    def k(self) -> int:
-        return len(self.parts)
+    def repeats(self) -> int:
+        return len(self.parts) // self.k
 
     @property
     def n(self) -> int:
-        return sum(len(part) for part in self.parts)
+        return sum(len(part) for part in self.parts[: self.k])
 
     def split(self, fold: int, validation: bool) -> Split:
-        """Part `fold` is the test part, the next one validates if asked, the others train."""
-        if not isinstance(fold, int) or not 0 <= fold < self.k:
-            raise ConfigError(f"cv.fold must be a number from 0 to {self.k - 1}, got {fold!r}")
+        """Part `fold` is the test part, the next one of its repetition validates if asked, the others train."""
+        if not isinstance(fold, int) or not 0 <= fold < len(self.parts):
+            raise ConfigError(f"cv.fold must be a number from 0 to {len(self.parts) - 1}, got {fold!r}")
         if self.k < 2 + validation:
             raise ConfigError(f"cv.k must be at least {2 + validation} for this protocol, got {self.k}")
-        held_out = {fold, (fold + 1) % self.k} if validation else {fold}
-        train = [part for i, part in enumerate(self.parts) if i not in held_out]
+        repeat, test = divmod(fold, self.k)
+        parts = self.parts[repeat * self.k : (repeat + 1) * self.k]
+        held_out = {test, (test + 1) % self.k} if validation else {test}
+        train = [part for i, part in enumerate(parts) if i not in held_out]
         return Split(
             train=np.sort(np.concatenate(train)),
-            validation=self.parts[(fold + 1) % self.k] if validation else np.empty(0, dtype=np.int64),
-            test=self.parts[fold],
+            validation=parts[(test + 1) % self.k] if validation else np.empty(0, dtype=np.int64),
+            test=parts[test],
         )
 
     def save(self, path: str | Path) -> None:
@@ -56,6 +59,7 @@ class Folds:
             "dataset": self.dataset,
             "n": self.n,
             "k": self.k,
+            "repeats": self.repeats,
             "seed": self.seed,
             "labels_hash": self.labels_hash,
             "parts": [part.tolist() for part in self.parts],
@@ -64,33 +68,51 @@ class Folds:
 
 
 def make_folds(
-    labels: np.ndarray, k: int = 10, seed: int = 0, dataset: str = "", groups: np.ndarray | None = None
+    labels: np.ndarray,
+    k: int = 10,
+    seed: int = 0,
+    dataset: str = "",
+    groups: np.ndarray | None = None,
+    repeats: int = 1,
 ) -> Folds:
     """Give graphs, in random order and class by class, to the part that has fewest of that class, then fewest in all.
 
     Parts differ by at most one graph, and so do the counts of each class in them, also where a class has fewer than
     k members (scikit-learn's StratifiedKFold refuses those). `groups` (n,) are never split, for example duplicates:
-    they are placed first, the largest before all, and cost the balance what they must.
+    they are placed first, the largest before all, and cost the balance what they must. With `repeats`, the same again
+    in other random orders; the first repetition does not depend on how many follow.
     """
     labels = np.asarray(labels)
+    if not isinstance(repeats, int) or repeats < 1:
+        raise ConfigError(f"cv.repeats must be a number from 1 on, got {repeats!r}")
     if not isinstance(k, int) or not 2 <= k <= len(labels):
         raise ConfigError(
             f"cv.k must be a number from 2 to the {len(labels)} graphs of the dataset, got {k!r}"
         )
     classes, numbers = np.unique(labels, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(len(labels))
     groups = np.arange(len(labels)) if groups is None else np.asarray(groups)
+    parts = []
+    for repeat in range(repeats):
+        generator = np.random.default_rng(seed if repeat == 0 else (seed, repeat))
+        parts += deal(generator.permutation(len(labels)), numbers, len(classes), groups, k)
+    return Folds(dataset, seed, hash_labels(labels), k, tuple(parts))
+
+
+def deal(
+    order: np.ndarray, numbers: np.ndarray, classes: int, groups: np.ndarray, k: int
+) -> list[np.ndarray]:
+    """One repetition: the k parts, from the graphs' order, class numbers and groups."""
     members: dict[int, list[int]] = {}
     for graph in order.tolist():
         members.setdefault(int(groups[graph]), []).append(graph)
-    counts = np.zeros((k, len(classes)), dtype=np.int64)
+    counts = np.zeros((k, classes), dtype=np.int64)
     parts: list[list[int]] = [[] for _ in range(k)]
     for group in sorted(members.values(), key=lambda group: (-len(group), numbers[group[0]])):
-        content = np.bincount(numbers[group], minlength=len(classes))
+        content = np.bincount(numbers[group], minlength=classes)
         place = np.lexsort((counts.sum(axis=1), counts @ content))[0]
         counts[place] += content
         parts[place] += group
-    return Folds(dataset, seed, hash_labels(labels), tuple(np.sort(np.array(part)) for part in parts))
+    return [np.sort(np.array(part)) for part in parts]
 
 
 def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds:
@@ -99,7 +121,8 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         parts = tuple(np.array(part, dtype=np.int64) for part in record["parts"])
-        folds = Folds(str(record["dataset"]), int(record["seed"]), str(record["labels_hash"]), parts)
+        seed, k = int(record["seed"]), int(record["k"])
+        folds = Folds(str(record["dataset"]), seed, str(record["labels_hash"]), k, parts)
     except FileNotFoundError:
         raise DataError(f"{path}: no such folds file") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -110,8 +133,11 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
         raise DataError(
             f"{path}: these folds were made for other labels than those of the {len(labels)} graphs here"
         )
-    members = np.sort(np.concatenate(parts)) if parts else np.empty(0)
-    if not np.array_equal(members, np.arange(len(labels))):
+    repetitions = [parts[i : i + k] for i in range(0, len(parts), k)] if 0 < k <= len(parts) else []
+    if not repetitions or any(
+        len(one) < k or not np.array_equal(np.sort(np.concatenate(one)), np.arange(len(labels)))
+        for one in repetitions
+    ):
         raise DataError(f"{path}: the folds do not hold each of the {len(labels)} graphs exactly once")
     return folds
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,11 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.training.checkpoint import load_progress, load_weights, save_progress, save_weights
-from egin_dgl.training.history import EpochRecord, History, write_history
+from egin_dgl.training.history import EpochRecord, History, best_on_validation, write_history
 from egin_dgl.training.job import FoldJob, FoldResult, Report
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.seeding import seed_torch
+from egin_dgl.training.selection import balanced_weights, selection_score
 from egin_dgl.training.tracking import FoldTracker
 
 GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # moved in torch 2.3
@@ -29,6 +30,11 @@ class Evaluation:
     loss: float
     accuracy: float
     logits: Tensor  # on the CPU
+
+    @classmethod
+    def of_nothing(cls, graphs: int, classes: int) -> "Evaluation":
+        """Of a part that is empty, or was not read."""
+        return cls(math.nan, math.nan, torch.full((graphs, classes), math.nan))
 
 
 def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
@@ -69,6 +75,12 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
             holder.load_state_dict(progress[name])
         history, test_logits = progress["history"], progress["test_logits"]
 
+    weights = None
+    if options.class_weights:
+        weights = balanced_weights(dataset.labels[torch.as_tensor(split.train)], dataset.info.classes)
+    unread = Evaluation.of_nothing(len(split.test), dataset.info.classes)
+    validation_labels = dataset.labels[torch.as_tensor(split.validation)].cpu()
+
     with closing(FoldTracker(job.folder, first_epoch=len(history) + 1)) as tracker:
         while not ended(history, options):
             epoch = len(history) + 1
@@ -77,12 +89,12 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
             generator = seed_torch(job.seed, job.fold, epoch)
             try:
                 trained, grad_norm = train_epoch(
-                    model, train.shuffled(generator), optimizer, scaler, options, epoch
+                    model, train.shuffled(generator), optimizer, scaler, options, epoch, weights
                 )
             except TrainingError as error:
                 raise TrainingError(f"fold {job.fold}: {error}") from None
             on_validation = evaluate(model, validation, options) if len(validation) else None
-            on_test = evaluate(model, test, options)
+            on_test = unread if job.test_once else evaluate(model, test, options)
             validation_loss = on_validation.loss if on_validation else math.nan
             if isinstance(scheduler, ReduceLROnPlateau):
                 scheduler.step(trained.loss if on_validation is None else validation_loss)
@@ -94,6 +106,9 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
                 train_accuracy=trained.accuracy,
                 val_loss=validation_loss,
                 val_accuracy=on_validation.accuracy if on_validation else math.nan,
+                val_score=selection_score(options.select_by, on_validation.logits, validation_labels)
+                if on_validation
+                else math.nan,
                 test_loss=on_test.loss,
                 test_accuracy=on_test.accuracy,
                 lr=lr,
@@ -107,34 +122,38 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
 
             # Without validation there is nothing honest to choose by: the best weights are the last.
             last = ended(history, options)
-            if best_so_far(history) is record if on_validation else last:
+            if best_on_validation(history) is record if on_validation else last:
                 save_weights(best_path, model, metadata | {"epoch": epoch})
             if last or epoch % options.checkpoint_every == 0:
                 write_history(job.folder / "history.csv", history)
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 save_progress(last_path, history, test_logits, finished=False, **content)
         load_weights(best_path, model)
-        tracker.embeddings(*embed(model, test), split.test)
+        if len(test):
+            tracker.embeddings(*embed(model, test), split.test)
+            if job.test_once:
+                on_test, best = evaluate(model, test, options), best_on_validation(history).epoch - 1
+                history[best] = replace(history[best], test_loss=on_test.loss, test_accuracy=on_test.accuracy)
+                test_logits[best] = on_test.logits
+                write_history(job.folder / "history.csv", history)
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
-    save_progress(last_path, history, test_logits, finished=True, parameters=parameters)
-    return FoldResult(job.fold, history, torch.stack(test_logits), parameters)
-
-
-def best_so_far(history: History) -> EpochRecord:
-    """The record that validation prefers, the earliest of equals."""
-    return max(history, key=lambda record: record.validation_rank)
+    test_labels = dataset.labels[torch.as_tensor(split.test)].cpu()
+    result = FoldResult(job.fold, history, torch.stack(test_logits), test_labels, parameters)
+    result.save(last_path)
+    return result
 
 
 def ended(history: History, options: TrainerOptions) -> bool:
     """All epochs are done, or validation has not improved for as many as `patience` allows."""
     stalled = (
-        bool(history and options.patience) and len(history) - best_so_far(history).epoch >= options.patience
+        bool(history and options.patience)
+        and len(history) - best_on_validation(history).epoch >= options.patience
     )
     return stalled or len(history) >= options.epochs
 
 
 def train_epoch(
-    model, batches, optimizer, scaler, options: TrainerOptions, epoch: int
+    model, batches, optimizer, scaler, options: TrainerOptions, epoch: int, weights: Tensor | None = None
 ) -> tuple[Evaluation, float]:
     """One pass over the training part: loss and accuracy as seen while training, and the mean gradient norm."""
     model.train()
@@ -143,7 +162,7 @@ def train_epoch(
         optimizer.zero_grad(set_to_none=True)
         with mixed_precision(batch.labels.device, options):
             logits = model(batch.graph, batch.node_feats, batch.edge_feats)
-            loss = cross_entropy(logits.float(), batch.labels)
+            loss = cross_entropy(logits.float(), batch.labels, weights)
         value = loss.item()
         if not math.isfinite(value):
             raise TrainingError(

@@ -12,13 +12,14 @@ from egin_dgl.files import write_text
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch of one fold. Accuracies are fractions; validation values are NaN where there is no such part."""
+    """One epoch of one fold. Accuracies are fractions; NaN where there is no such part, or it was not read."""
 
     epoch: int  # from 1
     train_loss: float
     train_accuracy: float
     val_loss: float
     val_accuracy: float
+    val_score: float  # what the choice of an epoch goes by: the accuracy, unless another metric was asked for
     test_loss: float
     test_accuracy: float
     lr: float
@@ -27,11 +28,16 @@ class EpochRecord:
 
     @property
     def validation_rank(self) -> tuple[float, float]:
-        """Larger is better: accuracy first, then the smaller loss."""
-        return (self.val_accuracy, -self.val_loss)
+        """Larger is better: score first (one that is not defined comes last), then the smaller loss."""
+        return (-math.inf if math.isnan(self.val_score) else self.val_score, -self.val_loss)
 
 
 History = list[EpochRecord]
+
+
+def best_on_validation(history: History) -> EpochRecord:
+    """The record that validation prefers, the earliest of equals."""
+    return max(history, key=lambda record: record.validation_rank)
 
 
 def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.folds import Split
 from egin_dgl.data.transform import Transform
+from egin_dgl.training.checkpoint import save_progress
 from egin_dgl.training.history import EpochRecord, History
 from egin_dgl.training.options import TrainerOptions
 
@@ -33,6 +34,9 @@ class FoldJob:
     device: torch.device
     metadata: dict  # saved with the weights, for those who load them
     transforms: Sequence[Callable[[GraphDataset, np.ndarray], Transform]] = ()  # fitted on the training part
+    test_once: bool = (
+        False  # read the test part at the epoch chosen on validation only, not after every epoch
+    )
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,25 @@ class FoldResult:
     fold: int
     history: History
     test_logits: Tensor
+    test_labels: Tensor
     parameters: int
+    chosen: dict | None = None  # the settings an inner selection preferred, where there was one
+
+    def save(self, path: Path) -> None:
+        """Keep it in place of the state to resume from."""
+        save_progress(
+            path,
+            self.history,
+            list(self.test_logits),
+            finished=True,
+            test_labels=self.test_labels,
+            parameters=self.parameters,
+            chosen=self.chosen,
+        )
 
     @classmethod
     def of_finished(cls, fold: int, progress: dict) -> "FoldResult":
         """What a fold that was finished before left behind."""
         logits = torch.stack(progress["test_logits"])
-        return cls(fold, progress["history"], logits, progress["parameters"])
+        kept = (progress[name] for name in ("test_labels", "parameters", "chosen"))
+        return cls(fold, progress["history"], logits, *kept)

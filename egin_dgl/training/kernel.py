@@ -14,9 +14,10 @@ from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.training.checkpoint import load_progress, save_progress
+from egin_dgl.training.checkpoint import load_progress
 from egin_dgl.training.history import EpochRecord, write_history
 from egin_dgl.training.job import FoldJob, FoldResult, Report
+from egin_dgl.training.selection import selection_score
 from egin_dgl.training.tracking import FoldTracker
 
 
@@ -50,6 +51,9 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
                 train_accuracy=scores["train"][1],
                 val_loss=scores["validation"][0],
                 val_accuracy=scores["validation"][1],
+                val_score=selection_score(
+                    job.options.select_by, logits["validation"], labels[job.split.validation]
+                ),
                 test_loss=scores["test"][0],
                 test_accuracy=scores["test"][1],
                 lr=math.nan,
@@ -62,8 +66,9 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
             report(job.fold, record)
             parameters = counts["train"].shape[1] * (1 if dataset.info.classes == 2 else dataset.info.classes)
     write_history(job.folder / "history.csv", history)
-    save_progress(path, history, test_logits, finished=True, parameters=parameters)
-    return FoldResult(job.fold, history, torch.stack(test_logits), parameters)
+    result = FoldResult(job.fold, history, torch.stack(test_logits), labels[job.split.test], parameters)
+    result.save(path)
+    return result
 
 
 def decision_logits(machine, rows, classes: int) -> torch.Tensor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from egin_dgl.errors import ConfigError
 
 PRECISIONS = ("fp32", "bf16", "fp16")
+SELECT_BY = ("accuracy", "balanced_accuracy", "f1_macro", "mcc", "auroc", "average_precision")
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class TrainerOptions:
     clip_grad_norm: float | None = None
     precision: str = "fp32"
     standardize: bool = False
+    class_weights: str | None = None
+    select_by: str = "accuracy"
     workers: int | None = None
     checkpoint_every: int = 10
 
@@ -30,6 +33,9 @@ class TrainerOptions:
         number = isinstance(norm, (int, float)) and not isinstance(norm, bool) and norm > 0
         self.require("clip_grad_norm", norm is None or number, "a positive number or null")
         self.require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+        weights = self.class_weights
+        self.require("class_weights", weights in (None, "balanced"), "balanced or null")
+        self.require("select_by", self.select_by in SELECT_BY, f"one of {', '.join(SELECT_BY)}")
         self.require("standardize", isinstance(self.standardize, bool), "true or false")
 
     def require(self, name: str, valid: bool, wanted: str) -> None:

@@ -7,6 +7,9 @@ Which epoch a published number was read at changes it by many points, so a table
 - best_per_fold: the best test epoch of each fold. The most optimistic.
 - last: the last epoch. Honest, if the number of epochs was not tuned on the test parts.
 - last_20: the mean of the last 20 epochs.
+
+A protocol that needs what was not measured (a validation part, or the test part at an epoch where it was left alone)
+is None.
 """
 
 import math
@@ -15,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from egin_dgl.training.history import History
+from egin_dgl.training.history import History, best_on_validation
+from egin_dgl.training.statistics import interval
 
 
 @dataclass(frozen=True)
@@ -34,47 +38,52 @@ class ProtocolResult:
     def std(self) -> float:
         return float(np.std(self.per_fold))
 
-    def to_dict(self) -> dict:
-        record = {"mean": self.mean, "std": self.std, "per_fold": list(self.per_fold)}
+    def to_dict(self, test_to_train: float) -> dict:
+        """For summary.json; `test_to_train` is the ratio of the parts' sizes, which the interval depends on."""
+        record = {"mean": self.mean, "std": self.std, "interval": interval(self.per_fold, test_to_train)}
+        record["per_fold"] = list(self.per_fold)
         if self.epochs is not None:
             record["epoch"] = self.epochs[0] if len(set(self.epochs)) == 1 else list(self.epochs)
         return record | {"optimistic": self.optimistic}
 
 
-def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult:
+def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult | None:
     """Read each fold's test accuracy at its epoch (from 1)."""
     scores = tuple(h[epoch - 1].test_accuracy for h, epoch in zip(histories, epochs, strict=True))
-    return ProtocolResult(scores, tuple(epochs), optimistic)
+    return None if np.isnan(scores).any() else ProtocolResult(scores, tuple(epochs), optimistic)
 
 
 def selected(histories: Sequence[History]) -> ProtocolResult | None:
-    """Best validation accuracy, ties to the smaller validation loss, then to the earlier epoch; None without one."""
+    """Best validation score, ties to the smaller validation loss, then to the earlier epoch."""
     if any(math.isnan(record.val_accuracy) for history in histories for record in history):
         return None
-    epochs = [max(history, key=lambda record: record.validation_rank).epoch for history in histories]
-    return at_epochs(histories, epochs, optimistic=False)
+    return at_epochs(histories, [best_on_validation(h).epoch for h in histories], optimistic=False)
 
 
-def common_epoch(histories: Sequence[History]) -> ProtocolResult:
+def common_epoch(histories: Sequence[History]) -> ProtocolResult | None:
     """The epoch at which the mean over folds peaks, among the epochs that every fold has reached."""
     reached = min(len(history) for history in histories)
     curves = np.array([[record.test_accuracy for record in history[:reached]] for history in histories])
+    if np.isnan(curves).any():
+        return None
     best = int(curves.mean(axis=0).argmax()) + 1
     return at_epochs(histories, [best] * len(histories), optimistic=True)
 
 
-def best_per_fold(histories: Sequence[History]) -> ProtocolResult:
+def best_per_fold(histories: Sequence[History]) -> ProtocolResult | None:
+    if any(math.isnan(record.test_accuracy) for history in histories for record in history):
+        return None
     epochs = [max(history, key=lambda record: record.test_accuracy).epoch for history in histories]
     return at_epochs(histories, epochs, optimistic=True)
 
 
-def last(histories: Sequence[History]) -> ProtocolResult:
+def last(histories: Sequence[History]) -> ProtocolResult | None:
     return at_epochs(histories, [len(history) for history in histories], optimistic=False)
 
 
-def last_20(histories: Sequence[History]) -> ProtocolResult:
+def last_20(histories: Sequence[History]) -> ProtocolResult | None:
     scores = tuple(float(np.mean([r.test_accuracy for r in history[-20:]])) for history in histories)
-    return ProtocolResult(scores, None, optimistic=False)
+    return None if np.isnan(scores).any() else ProtocolResult(scores, None, optimistic=False)
 
 
 PROTOCOLS: dict[str, Callable[[Sequence[History]], ProtocolResult | None]] = {

@@ -6,47 +6,61 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.training.job import FoldJob, FoldResult
+from egin_dgl.training.history import best_on_validation
+from egin_dgl.training.job import FoldResult
 from egin_dgl.training.metrics import confusion, score
 from egin_dgl.training.protocols import evaluate, headline
 
 
-def summarize(dataset: GraphDataset, jobs: Sequence[FoldJob], results: Sequence[FoldResult], k: int) -> dict:
-    """Accuracies are fractions, std is over folds with ddof 0; metrics are read at the headline's epochs."""
-    protocols = evaluate([result.history for result in results])
+def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
+    """Accuracies are fractions, std is over folds with ddof 0; metrics are read at the headline's epochs.
+
+    `validation_score` is what a search over settings may look at: the mean, over folds, of the best validation score.
+    """
+    histories = [result.history for result in results]
+    protocols = evaluate(histories)
     chosen = headline(protocols)
-    scores = [score(*part) for part in test_parts(dataset, jobs, results, protocols[chosen].epochs)]
-    return {
-        "dataset": dataset.info.name,
+    ratio = test_to_train(k, validation)
+    scores = [score(*part) for part in test_parts(results, protocols[chosen].epochs)]
+    best = [best_on_validation(history).val_score for history in histories] if validation else []
+    summary = {
         "folds": len(results),
         "k": k,
         "fold_numbers": [result.fold for result in results],
         "headline": chosen,
-        "protocols": {name: result and result.to_dict() for name, result in protocols.items()},
+        "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
         "metrics": {name: mean_std([fold[name] for fold in scores]) for name in scores[0]},
-        "majority_accuracy": dataset.majority_accuracy,
+        "validation_score": mean_std(best)["mean"],
     }
+    if any(result.chosen for result in results):
+        summary["chosen"] = [result.chosen for result in results]
+    return summary
 
 
-def confusion_counts(dataset, jobs, results) -> np.ndarray:
+def test_to_train(k: int, validation: bool) -> float:
+    """The size of a test part relative to its training part."""
+    return 1 / (k - 1 - validation)
+
+
+def confusion_counts(results: Sequence[FoldResult]) -> np.ndarray:
     """Over the test parts of all folds, at the headline's epochs: (classes, classes)."""
     protocols = evaluate([result.history for result in results])
-    parts = test_parts(dataset, jobs, results, protocols[headline(protocols)].epochs)
-    return sum(confusion(*part) for part in parts).numpy()
+    parts = test_parts(results, protocols[headline(protocols)].epochs)
+    return torch.stack([confusion(*part) for part in parts]).sum(dim=0).numpy()
 
 
-def test_parts(dataset, jobs, results, epochs) -> list[tuple[Tensor, Tensor]]:
+def test_parts(results: Sequence[FoldResult], epochs: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
     """Logits at the fold's epoch and labels, per fold."""
     return [
-        (result.test_logits[epoch - 1], dataset.labels[torch.as_tensor(job.split.test)])
-        for job, result, epoch in zip(jobs, results, epochs, strict=True)
+        (result.test_logits[epoch - 1], result.test_labels)
+        for result, epoch in zip(results, epochs, strict=True)
     ]
 
 
-def mean_std(values: Sequence[float]) -> dict[str, float | None]:
+def mean_std(values: Sequence[float]) -> dict:
     """Over the folds where the metric is defined; null where it is in none."""
     defined = [value for value in values if value == value]
     if not defined:
-        return {"mean": None, "std": None}
-    return {"mean": float(np.mean(defined)), "std": float(np.std(defined))}
+        return {"mean": None, "std": None, "per_fold": None}
+    per_fold = [None if value != value else value for value in values]
+    return {"mean": float(np.mean(defined)), "std": float(np.std(defined)), "per_fold": per_fold}

@@ -16,6 +16,7 @@ def history(test, val=None, val_loss=None):
                 train_accuracy=0.5,
                 val_loss=val_loss[i] if val_loss else (1.0 if val else math.nan),
                 val_accuracy=val[i] if val else math.nan,
+                val_score=val[i] if val else math.nan,
                 test_loss=1.0,
                 test_accuracy=accuracy,
                 lr=0.01,

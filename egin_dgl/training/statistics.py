@@ -1,0 +1,67 @@
+"""How far a mean over folds can be trusted, and whether two models differ: pure functions of per-fold scores.
+
+Folds share most of their training graphs, so their scores are not independent, and the textbook variance of a mean,
+s²/n, is too small. Nadeau & Bengio (2003) correct it to s² (1/n + test/train), with the sizes of the two parts. The
+same correction makes the interval here and the test between two models, so the two never contradict each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Of two models on the same folds: the mean difference, its interval, and the corrected resampled t-test."""
+
+    difference: float
+    low: float
+    high: float
+    t: float
+    p: float
+    folds: int
+
+
+def standard_error(values: Sequence[float], test_to_train: float) -> float:
+    """√(s² (1/n + test/train)), s² with ddof 1."""
+    return float(np.sqrt(np.var(values, ddof=1) * (1 / len(values) + test_to_train)))
+
+
+def interval(values: Sequence[float], test_to_train: float) -> tuple[float, float] | None:
+    """The 95 % interval of the mean by Student's t; None for fewer than two values, which have no spread."""
+    if len(values) < 2:
+        return None
+    reach = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * standard_error(values, test_to_train)
+    mean = float(np.mean(values))
+    return mean - float(reach), mean + float(reach)
+
+
+def compare(first: Sequence[float], second: Sequence[float], test_to_train: float) -> Comparison:
+    """Test whether `first` and `second`, scores on the same folds in the same order, have the same mean.
+
+    t = mean(d) / √(s² (1/n + test/train)) with d = first − second, on n − 1 degrees of freedom, two-sided.
+    """
+    if len(first) != len(second) or len(first) < 2:
+        raise ValueError(f"need two or more folds, the same of both: got {len(first)} and {len(second)}")
+    differences = np.asarray(first) - np.asarray(second)
+    mean, error = float(differences.mean()), standard_error(differences, test_to_train)
+    low, high = interval(differences, test_to_train)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the same difference on every fold: t is infinite
+        t = float(np.nan_to_num(np.divide(mean, error), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    p = float(2 * stats.t.sf(abs(t), len(differences) - 1))
+    return Comparison(mean, low, high, t, p, len(differences))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjustment for having asked several times: p-values in the given order, none below the one it came from."""
+    order = np.argsort(p_values)
+    adjusted = np.empty(len(p_values))
+    largest = 0.0
+    for place, index in enumerate(order):
+        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - place)))
+        adjusted[index] = largest
+    return adjusted.tolist()
