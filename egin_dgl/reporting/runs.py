@@ -1,0 +1,207 @@
+"""Run folders, found and read back: what each run is, which of its folds are finished, and why others are not.
+
+Nothing that cannot be read stops the reading: it is kept as a sentence beside the run, and its fold counts as missing.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from egin_dgl.errors import ConfigError, DataError, EginError
+from egin_dgl.training.checkpoint import load_progress
+from egin_dgl.training.job import FoldResult
+
+# What of a configuration run.json keeps as the run's settings.
+GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. A job that ended before it wrote run.json has only what Hydra noted of it.
+
+    `settings` is empty where not even these can be read; such a run can be listed, but has no place in a table.
+    """
+
+    folder: Path
+    model: str  # as in tables; the name of its option until the model was once built
+    dataset: str
+    settings: dict = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)  # the option chosen of each group
+    overrides: tuple[str, ...] = ()
+    k: int = 0
+    repeats: int = 1
+    folds_hash: str | None = None  # None: no folds were made yet
+    data_hash: str | None = None  # None: the data was not read yet
+    results: dict[int, FoldResult] = field(default_factory=dict)  # of finished folds, by number
+    error: str | None = None
+    problems: tuple[str, ...] = ()  # files that could not be read
+
+    @property
+    def seed(self) -> int:
+        return self.settings["seed"]
+
+    @property
+    def expected(self) -> list[int]:
+        """The folds it was asked for."""
+        fold = self.settings.get("cv", {}).get("fold")
+        return list(range(self.k * self.repeats)) if fold is None else [fold]
+
+    @property
+    def missing(self) -> list[int]:
+        return [fold for fold in self.expected if fold not in self.results]
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.settings) and not (self.missing or self.error)
+
+    @property
+    def name(self) -> str:
+        return " ".join([self.folder.name, *self.overrides])
+
+    @property
+    def reason(self) -> str:
+        """Why it is not complete, in words."""
+        if self.error:
+            return self.error
+        if self.problems:
+            return "; ".join(self.problems)
+        if not self.results:
+            return "no fold is finished"
+        return f"{len(self.results)} of {len(self.expected)} folds are finished"
+
+    def finished_at(self, fold: int) -> float:
+        """When a finished fold was written, in seconds."""
+        return checkpoint(self.folder, fold).stat().st_mtime
+
+
+def find_runs(folders: Sequence[str | Path]) -> list[Run]:
+    """All runs in and below the folders, in the order of the folders and of the numbers in their names."""
+    found: dict[Path, Run] = {}
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise ConfigError(f"{folder}: no such folder")
+        for place in run_folders(folder):
+            if place.resolve() not in found:
+                found[place.resolve()] = read_run(place)
+    if not found:
+        raise DataError(f"no run in or below {', '.join(map(str, folders))}: no folder there has a run.json")
+    return list(found.values())
+
+
+def run_folders(folder: Path) -> Iterator[Path]:
+    if (folder / "run.json").is_file() or (folder / ".hydra" / "overrides.yaml").is_file():
+        yield folder
+        return
+    inner = [Path(entry) for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
+    for path in sorted(inner, key=lambda path: natural(path.name)):
+        yield from run_folders(path)
+
+
+def natural(name: str) -> list[str | int]:
+    """A key by which 9_gin comes before 10_gin."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+
+
+def read_run(folder: Path) -> Run:
+    problems: list[str] = []
+    hydra = read_yaml(folder / ".hydra" / "hydra.yaml", problems)
+    options = hydra.get("hydra", {}).get("runtime", {}).get("choices", {})
+    overrides = tuple(read_yaml(folder / ".hydra" / "overrides.yaml", problems) or ())
+    note = folder / "error.txt"
+    known = {
+        "folder": folder,
+        "options": {group: option for group, option in options.items() if "/" not in group},
+        "overrides": overrides,
+        "error": " ".join(note.read_text(encoding="utf-8").split()) if note.is_file() else None,
+    }
+    record = read_json(folder / "run.json", ("model", "dataset", "settings"), problems)
+    folds = read_json(folder / "folds.json", ("k", "parts"), problems)
+    settings = record.get("settings") or ({} if problems else hydra_settings(folder))
+    names = {
+        "model": record.get("model") or options.get("model", "?"),
+        "dataset": record.get("dataset")
+        or settings.get("dataset", {}).get("name")
+        or options.get("dataset", "?"),
+    }
+    shape = fold_shape(settings, folds)
+    if not shape:
+        return Run(**known, **names, problems=tuple(problems))
+    results = {}
+    for fold in range(shape["k"] * shape["repeats"]):
+        result = read_fold(checkpoint(folder, fold), fold, problems)
+        if result:
+            results[fold] = result
+    known |= {"data_hash": record.get("data_sha256"), "results": results, "problems": tuple(problems)}
+    if folds:
+        known["folds_hash"] = hashlib.sha256(json.dumps(folds["parts"]).encode()).hexdigest()
+    return Run(**known, **names, settings=settings, **shape)
+
+
+def checkpoint(folder: Path, fold: int) -> Path:
+    return folder / f"fold_{fold:02d}" / "last.pt"
+
+
+def read_fold(path: Path, fold: int, problems: list[str]) -> FoldResult | None:
+    """The result of a finished fold; None where there is none yet."""
+    try:
+        progress = load_progress(path)
+        return FoldResult.of_finished(fold, progress) if progress and progress["finished"] else None
+    except EginError as error:
+        problems.append(str(error))
+    except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
+        problems.append(f"{path}: not a fold of this version ({type(error).__name__}: {error})")
+    return None
+
+
+def fold_shape(settings: dict, folds: dict) -> dict[str, int]:
+    """k and repeats, of the folds that were made or else as asked for; empty where neither says."""
+    if folds:
+        return {"k": folds["k"], "repeats": len(folds["parts"]) // folds["k"]} if settings else {}
+    cv = settings.get("cv", {})
+    shape = {"k": cv.get("k"), "repeats": cv.get("repeats", 1)}
+    return shape if all(isinstance(value, int) and value > 0 for value in shape.values()) else {}
+
+
+def hydra_settings(folder: Path) -> dict:
+    """The settings of a job that never wrote them down itself, as run.json would have them."""
+    try:
+        config = OmegaConf.to_container(OmegaConf.load(folder / ".hydra" / "config.yaml"), resolve=True)
+        settings = {group: config[group] for group in GROUPS}
+        settings["trainer"].pop("workers", None)
+        return settings
+    except (OSError, YAMLError, OmegaConfBaseException, KeyError, AttributeError):
+        return {}
+
+
+def read_yaml(path: Path, problems: list[str]) -> dict | list:
+    if not path.is_file():
+        return {}
+    try:
+        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    except (OSError, YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
+        problems.append(f"{path}: not readable ({type(error).__name__})")
+        return {}
+
+
+def read_json(path: Path, keys: Sequence[str], problems: list[str]) -> dict:
+    """A JSON object with these keys; empty where there is no file, or none that holds one."""
+    if not path.is_file():
+        return {}
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        absent = [key for key in keys if key not in record]
+    except (OSError, ValueError, TypeError) as error:
+        problems.append(f"{path}: not readable ({error})")
+        return {}
+    if absent:
+        problems.append(f"{path}: has no {', '.join(absent)}; an earlier version wrote it")
+        return {}
+    return record

@@ -1,0 +1,38 @@
+"""Real run folders, each made once; a test that breaks one takes a copy."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from hydra_notes import LEARNING, note_like_hydra
+from running import run_here
+
+
+@pytest.fixture(scope="session")
+def run_of(tmp_path_factory):
+    """A folder of a run with these options, with what Hydra would note of it."""
+    made = {}
+
+    def make(*options):
+        if options not in made:
+            made[options] = tmp_path_factory.mktemp("_".join(options).replace("=", "-") or "run")
+            run_here(made[options], *LEARNING, *options)
+            note_like_hydra(made[options], *options)
+        return made[options]
+
+    return make
+
+
+@pytest.fixture
+def sweep(run_of, tmp_path):
+    """A folder with copies of runs, numbered as the jobs of a sweep."""
+
+    def make(*runs):
+        for number, options in enumerate(runs):
+            shutil.copytree(run_of(*options), tmp_path / f"{number}_job")
+        return tmp_path
+
+    return make

@@ -1,0 +1,186 @@
+"""What goes where in a table, and that every form of it carries the same numbers."""
+
+import csv
+import io
+import re
+
+import pytest
+from hydra_notes import note_like_hydra
+
+from egin_dgl.errors import ConfigError
+from egin_dgl.reporting.cells import join
+from egin_dgl.reporting.formats import latex, long_csv, markdown
+from egin_dgl.reporting.layout import lay_out
+from egin_dgl.reporting.paper import PUBLISHED
+from egin_dgl.reporting.ranks import rank
+from egin_dgl.reporting.report import make_report, write_table
+from egin_dgl.reporting.results import ResultTable, result_tables
+from egin_dgl.reporting.runs import find_runs
+
+WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
+
+
+def table_of(folder, **options) -> ResultTable:
+    (table,) = result_tables(find_runs([folder]), **options)
+    return table
+
+
+def as_dataset(folder, name):
+    """The same run as one on a dataset of another name: everything but the training of it is real."""
+    for run in ("run.json", ".hydra/config.yaml"):
+        path = folder / run
+        text = path.read_text().replace('"dataset": "bonds"', f'"dataset": "{name}"')
+        path.write_text(text.replace('"skeletons": 4', f'"skeletons": 4, "name": "{name}"'))
+
+
+def planned(folder, *jobs):
+    """The layout of jobs that have not begun, beside a run that tells the name of their model."""
+    for number, options in enumerate(jobs):
+        note_like_hydra(folder / "planned" / str(number), *options)
+    return lay_out(join(find_runs([folder])))
+
+
+def test_models_by_datasets(sweep):
+    folder = sweep((), ("model=gin",), (), ("model=gin",))
+    for job in (2, 3):
+        as_dataset(folder / f"{job}_job", "strokes")
+    layout = lay_out(join(find_runs([folder])))
+    assert layout.rows == (("EGIN-E",), ("GIN",)) and layout.columns == ("bonds", "strokes")
+    assert layout.row_headers == ["model"] and not layout.keys and layout.subject == ""
+
+
+def test_two_settings_of_one_model_make_rows_and_columns_in_the_order_of_numbers(sweep):
+    edges = ("model.edge_dim=16", "model.edge_dim=4")
+    layout = planned(sweep(()), *((*hidden, edge) for hidden in (WIDE, NARROW) for edge in edges))
+    assert layout.row_keys == ("model.hidden_dim",) and layout.column_key == "model.edge_dim"
+    assert layout.rows == (("8",), ("12",)) and layout.columns == ("4", "16")
+    assert layout.column_headers == ["edge_dim 4", "edge_dim 16"] and layout.subject == "EGIN-E on bonds"
+    assert len(layout.cells) == 4 and {cell.model for cell in layout.cells} == {"EGIN-E"}
+
+
+def test_a_setting_that_only_another_model_has_does_not_vary(sweep):
+    layout = lay_out(join(find_runs([sweep((), ("model=gin",))])))
+    assert layout.keys == () and layout.rows == (("EGIN-E",), ("GIN",)) and layout.columns == ("bonds",)
+
+
+def test_an_optimizer_varies_as_one_thing(sweep):
+    """Though its class and its momentum differ too."""
+    layout = planned(sweep(()), ("optimizer=adam",), ("optimizer=sgd",))
+    assert layout.keys == ("optimizer",) and layout.rows == (("adam",), ("sgd",))
+
+
+def test_settings_that_differ_between_models_only_are_told(sweep):
+    table = table_of(sweep(NARROW, ("model=gin", *WIDE)))
+    assert table.layout.keys == ()
+    assert "Not the same in every cell: model.hidden_dim (8, 12)." in table.notes
+
+
+def test_a_choice_by_the_table_is_a_choice_on_the_test_parts(sweep):
+    table = table_of(sweep(NARROW, WIDE))
+    text = "\n".join(table.notes)
+    assert "To choose hidden_dim by this table is to choose on the test parts." in text
+    best = max(table.layout.cells, key=lambda cell: cell.validation_score)
+    mean = f"{100 * best.score('selected').mean:.1f}"
+    line = next(note for note in table.notes if "validation prefers" in note)
+    assert f"hidden_dim {best.settings['model.hidden_dim']} " in line and f"test {mean} ±" in line
+
+
+def test_all_forms_carry_the_same_numbers(sweep):
+    table = table_of(sweep(NARROW, WIDE))
+    rows = [row for row in csv.DictReader(io.StringIO(long_csv(table))) if row["protocol"] == "selected"]
+    assert [row["model.hidden_dim"] for row in rows] == ["8", "12"]
+    for row, cell in zip(rows, table.layout.cells, strict=True):
+        score = cell.score("selected")
+        low, high = cell.interval(score)
+        expected = [f"{100 * number:.4f}" for number in (score.mean, score.std, low, high)]
+        assert [row[name] for name in ("mean", "std", "low", "high")] == expected
+        assert (row["folds"], row["expected_folds"], row["complete"]) == ("3", "3", "true")
+        mean, std = f"{100 * score.mean:.1f}", f"{100 * score.std:.1f}"
+        assert f"{mean} ± {std}" in markdown(table) and rf"{mean} $\pm$ {std}" in latex(table)
+
+
+def test_an_optimistic_number_is_marked_wherever_it_stands(sweep):
+    folder = sweep(("cv=paper", "cv.k=3"), ("cv=paper", "cv.k=3", *WIDE))
+    table = table_of(folder)
+    assert table.protocol == "common_epoch" and "common_epoch (optimistic)" in table.title
+    assert all("(optimistic)" in note for note in table.notes if "common_epoch" in note)
+    marks = {row["protocol"]: row["optimistic"] for row in csv.DictReader(io.StringIO(long_csv(table)))}
+    assert marks == {"common_epoch": "true", "best_per_fold": "true", "last": "false", "last_20": "false"}
+    with pytest.raises(ConfigError, match="no run has the protocol selected; there are: common_epoch"):
+        table_of(folder, protocol="selected")
+
+
+def test_runs_without_a_validation_part_beside_others_have_no_honest_number(sweep):
+    table = table_of(sweep((), ("model=gin", "cv=paper", "cv.k=3")))
+    texts = {entry.cell.model: entry.text for entry in table.entries.values()}
+    assert table.protocol == "selected" and texts["GIN"] == "–" and "±" in texts["EGIN-E"]
+    assert any(
+        "have no accuracy by selected; their own protocol: common_epoch" in note for note in table.notes
+    )
+
+
+def test_all_protocols_and_other_metrics(sweep):
+    folder = sweep(())
+    assert [table.protocol for table in result_tables(find_runs([folder]), "all")][:2] == [
+        "selected",
+        "common_epoch",
+    ]
+    for protocol in ("selected", "last_20"):
+        (entry,) = table_of(folder, metric="auroc", protocol=protocol).entries.values()
+        assert len(entry.score.per_fold) == 3 and 0 <= entry.score.mean <= 1
+    with pytest.raises(ConfigError, match="no metric 'speed'; valid: accuracy"):
+        table_of(folder, metric="speed")
+    with pytest.raises(ConfigError, match="no protocol 'lucky'; valid: selected"):
+        table_of(folder, protocol="lucky")
+
+
+def test_the_paper_stands_beside_with_the_difference(sweep):
+    folder = sweep((), ("model=gin",))
+    as_dataset(folder / "0_job", "MUTAG")
+    as_dataset(folder / "1_job", "MUTAG")
+    (folder / "1_job" / "fold_00" / "last.pt").unlink()
+    table = table_of(folder, paper=True)
+    egin_e, gin = table.entries.values()
+    published = PUBLISHED["EGIN-E", "MUTAG"].mean
+    difference = f"{100 * egin_e.score.mean - published:+.1f}".replace("-", "−")
+    assert egin_e.text.endswith(f"({published}, {difference})")
+    assert gin.text.endswith("[2/3 folds] (87.4)"), "what is incomplete is not compared"
+    assert any("no validation part" in note for note in table.notes)
+    with pytest.raises(ConfigError, match="accuracies only"):
+        table_of(folder, paper=True, metric="auroc")
+
+
+def test_latex_is_well_formed(sweep):
+    text = latex(table_of(sweep((), ("model=egin", "model.learn_eps=true"))))
+    assert r"EGIN-$\epsilon$" in text and "ε" not in text and "±" not in text
+    rules = re.findall(r"\\(toprule|midrule|bottomrule)", text)
+    assert rules == ["toprule", "midrule", "bottomrule"]
+    body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
+    assert {line.count(" & ") for line in body.splitlines() if line.endswith(r"\\")} == {1}
+    assert text.count("{") == text.count("}")
+    assert [text.count(rf"\begin{{{name}}}") for name in ("table", "tabular")] == [1, 1]
+    assert re.search(r"(?<!\\)[%_]", text.split(r"\par")[1]) is None
+
+
+def test_ranks_agree_with_the_table_and_leave_out_incomplete_datasets(sweep):
+    jobs = [(), ("model=gin",), WIDE]
+    folder = sweep(*jobs * 3)
+    for job, name in zip((3, 4, 5, 6, 7, 8), ("b", "b", "b", "c", "c", "c"), strict=True):
+        as_dataset(folder / f"{job}_job", name)
+    table = table_of(folder)
+    ranks = rank(table)
+    assert ranks.datasets == ("bonds", "b", "c") and len(ranks.rows) == 3
+    assert sum(ranks.mean_ranks) == pytest.approx(1 + 2 + 3)
+    bold = [sum(table.entries[row, column].best for column in "bc") for row in table.layout.rows]
+    assert list(ranks.won) == [number // 2 * 3 for number in bold]  # the same runs three times
+    assert 0 <= ranks.friedman_p <= 1
+    (folder / "4_job" / "fold_00" / "last.pt").unlink()
+    assert rank(table_of(folder)).datasets == ("bonds", "c")
+
+
+def test_four_files_are_written(sweep, tmp_path):
+    report = make_report(find_runs([sweep((), ("model=gin",))]))
+    paths = write_table(tmp_path / "out", report)
+    assert {path.name for path in paths} == {path.name for path in (tmp_path / "out").iterdir()}
+    assert {path.suffix for path in paths} == {".md", ".csv", ".tex", ".png"}
+    assert (tmp_path / "out" / "table.png").read_bytes().startswith(b"\x89PNG")
