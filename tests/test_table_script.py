@@ -1,0 +1,135 @@
+"""scripts/table.py and the end of a sweep, on a real sweep and a job that failed before it wrote anything."""
+
+import csv
+import io
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+from rich.console import Console
+from running import ROOT, SMALL, command
+
+from egin_dgl.reporting.sweep import publish_sweep
+
+SCRIPT = ROOT / "scripts" / "table.py"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    options = [word for word in SMALL if "hidden_dim" not in word]
+    options += ["trainer.epochs=2", "trainer.workers=1", f"hydra.sweep.dir={folder}"]
+    done = command("-m", *options, "model=gin,egin_e", "model.hidden_dim=8,12")
+    assert done.returncode == 0, done.stderr
+    fail(folder, "4_gin_bonds")
+    return folder
+
+
+def fail(folder, name):
+    """A job of the same sweep with a width that is none."""
+    job = folder / name
+    shutil.copytree(folder / "0_gin_bonds" / ".hydra", job / ".hydra")
+    for note in (job / ".hydra").iterdir():
+        note.write_text(re.sub(r"(model\.hidden_dim=|  hidden_dim: )8", r"\g<1>0", note.read_text()))
+    (job / "error.txt").write_text("model: hidden_dim must be a positive integer, got 0\n")
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def table(capsys, monkeypatch):
+    """The script with these arguments on a terminal of this width, in this process."""
+
+    def run(*arguments, columns=80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys, "argv", ["table.py", *map(str, arguments)])
+        code = 0
+        try:
+            runpy.run_path(str(SCRIPT), run_name="__main__")
+        except SystemExit as end:  # with a message: Python prints it and exits with 1
+            code = 1
+            print(end, file=sys.stderr)
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+def test_the_table_and_the_failed_job_are_printed_and_nothing_is_cut(swept, table):
+    done = table(swept, columns=30)
+    assert done.returncode == 0, done.stderr
+    for word in (
+        "bonds: test accuracy",
+        "protocol selected",
+        "hidden_dim 8",
+        "hidden_dim 12",
+        "EGIN-E",
+        "GIN",
+    ):
+        assert word in done.stdout
+    assert "…" not in done.stdout and done.stdout.count("┃ model") == 3  # a column a time fits
+    failed = next(line for line in done.stdout.splitlines() if "4_gin_bonds" in line)
+    assert "model.hidden_dim=0" in failed and failed.endswith("must be a positive integer, got 0")
+    wide = table(swept, columns=200).stdout
+    assert wide.count("┃ model") == 1
+    assert sorted(re.findall(r"\d+\.\d ± \d+\.\d", wide)) == sorted(
+        re.findall(r"\d+\.\d ± \d+\.\d", done.stdout)
+    )
+    assert not list(swept.glob("table.*"))
+
+
+def test_files_comparison_and_another_protocol(swept, table, tmp_path):
+    folders = [swept / name for name in ("0_gin_bonds", "2_egin_e_bonds")]
+    done = table(*folders, "--compare", "egin_e", "gin", "--protocol", "last", "--paper", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "corrected resampled t-test" in done.stdout and "On bonds" in done.stdout
+    assert "no validation part" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"table.md", "table.csv", "table.tex", "table.png"}
+    assert "EGIN-E against GIN" in (tmp_path / "table.md").read_text()
+    with open(tmp_path / "table.csv", newline="") as file:
+        assert {row["protocol"] for row in csv.DictReader(file)} >= {"selected", "common_epoch", "last"}
+
+
+def test_errors_are_one_line(swept, table, tmp_path):
+    for arguments, message in (
+        ([tmp_path], "no run in or below"),
+        ([swept, "--protocol", "lucky"], "valid: selected, common_epoch"),
+        ([swept, "--compare", "egin_e", "gin"], "may be several on bonds"),
+    ):
+        done = table(*arguments)
+        assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_end_of_a_sweep(swept):
+    console = Console(record=True, width=120, file=io.StringIO())
+    unfinished = publish_sweep(swept, console)
+    assert [run.folder.name for run in unfinished] == ["4_gin_bonds"]
+    assert "1 job is not complete" in console.export_text()
+    written = {path.name for path in swept.glob("table.*")}
+    for path in swept.glob("table.*"):
+        path.unlink()
+    assert written == {"table.md", "table.csv", "table.tex", "table.png"}
+
+
+def test_a_sweep_of_which_every_job_failed(swept, table, tmp_path):
+    shutil.copytree(swept / "4_gin_bonds", tmp_path / "0_gin_bonds")
+    console = Console(record=True, width=120, file=io.StringIO())
+    (run,) = publish_sweep(tmp_path, console)
+    assert run.error and "must be a positive integer" in console.export_text()
+    assert not list(tmp_path.glob("table.*"))
+    done = table(tmp_path)
+    assert done.returncode == 1 and "no fold of any run is finished" in done.stderr
+
+
+def test_as_a_command(tmp_path):
+    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("error: no run in or below") and done.stderr.count("\n") == 1
