@@ -35,18 +35,19 @@ class ModelComparison:
         low, high = (100 * bound for bound in (test.low, test.high))
         if test.difference < 0:
             low, high = -high, -low
-        found = f"{difference:.1f} points better than {worse} in test {self.metric} by {self.protocol}"
-        spread = f"95 % interval {points(low)} to {points(high)}, p = {self.p_holm:.3g}"
+        measure = f"{difference:.1f} points in test {self.metric} by {self.protocol}"
+        p = f"p = {test.p:.3g}" + ("" if self.p_holm == test.p else f", {self.p_holm:.3g} by Holm")
         folds = (
             f"{test.folds} of {self.expected} folds" if test.folds < self.expected else f"{test.folds} folds"
         )
+        evidence = f"95 % interval {points(low)} to {points(high)}, {p}, {folds}"
         if test.difference == 0:
             return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds})."
         if self.p_holm < LEVEL:
-            return f"On {self.dataset} {better} is {found} ({spread}, {folds})."
+            return f"On {self.dataset} {better} is better than {worse} by {measure} ({evidence})."
         return (
-            f"On {self.dataset} no difference is shown: {better} is {found}, which chance may do "
-            f"({spread}, {folds})."
+            f"On {self.dataset} no difference is shown: {better} is ahead of {worse} by {measure}, "
+            f"no more than chance may do ({evidence})."
         )
 
 

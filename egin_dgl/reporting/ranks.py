@@ -38,9 +38,9 @@ class Ranks:
 
 
 def rank(table: ResultTable) -> Ranks | None:
-    """None where there is nothing to rank: one row, one dataset, or none where every row is complete."""
+    """None where there is nothing to rank: it takes two rows, and two datasets where every row is complete."""
     layout = table.layout
-    if layout.column_key != "dataset" or min(len(layout.rows), len(layout.columns)) < 2:
+    if layout.column_key != "dataset" or len(layout.rows) < 2:
         return None
 
     def whole(column: str) -> bool:
@@ -48,7 +48,7 @@ def rank(table: ResultTable) -> Ranks | None:
         return all(entry is not None and entry.counts for entry in entries)
 
     datasets = [column for column in layout.columns if whole(column)]
-    if not datasets:
+    if len(datasets) < 2:
         return None
     # As printed, so that whoever ranks the table by hand finds the same, and every bold value is a dataset won.
     means = np.array(

@@ -96,10 +96,10 @@ class ResultTable:
     def notes(self) -> list[str]:
         """What a reader must know to read the numbers right."""
         entries = self.entries.values()
-        notes = [f"{self.protocol_label}: the epoch was chosen {CHOSEN[self.protocol]}."]
+        notes = [f"{self.protocol}: the epoch was chosen {CHOSEN[self.protocol]}."]
         if any(entry.best for entry in entries):
             notes.append("Bold: the best of the complete cells of a dataset.")
-        if any(not entry.cell.complete for entry in entries):
+        if any(entry.score and not entry.cell.complete for entry in entries):
             notes.append(
                 "[n/m folds]: folds are missing, so that the value is left out of bold, ranks and comparisons."
             )
@@ -123,6 +123,11 @@ class ResultTable:
     @property
     def setting_notes(self) -> list[str]:
         layout, notes = self.layout, []
+        seeds = sorted({len(cell.seeds) for cell in layout.cells})
+        if seeds[-1] > 1:
+            notes.append(
+                f"The folds of {' to '.join(map(str, seeds[:: len(seeds) - 1 or 1]))} seeds are pooled."
+            )
         if repeated := sum(cell.repeated for cell in layout.cells):
             notes.append(f"{counted(repeated, 'fold')} run more than once: only the newest counts.")
         if layout.differing:

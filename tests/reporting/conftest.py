@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from hydra_notes import LEARNING, note_like_hydra
+from run_folders import LEARNING, note_like_hydra
 from running import run_here
 
 

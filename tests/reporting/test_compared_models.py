@@ -3,13 +3,14 @@
 import json
 
 import pytest
+from run_folders import as_dataset
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.reporting.cells import join
 from egin_dgl.reporting.comparison import compare_models
 from egin_dgl.reporting.layout import lay_out
 from egin_dgl.reporting.runs import find_runs
-from egin_dgl.training.statistics import compare
+from egin_dgl.training.statistics import compare, holm
 
 GIN = ("model=gin",)
 
@@ -29,6 +30,16 @@ def test_the_test_is_that_of_the_runs_per_fold_values(run_of, sweep):
     assert found.p_holm == found.test.p and found.means == tuple(sum(v) / 3 for v in values)
     assert found.sentence.startswith("On bonds no difference is shown: EGIN-E is")
     assert "optimistic" in compare_models(layout, "egin_e", "gin", "common_epoch")[0].sentence
+
+
+def test_on_several_datasets_the_p_values_are_adjusted(sweep):
+    folder = sweep((), GIN, (), GIN)
+    for job in ("2_job", "3_job"):
+        as_dataset(folder / job, "strokes")
+    found = compare_models(layout_of(folder), "egin_e", "gin", "selected")
+    assert [one.dataset for one in found] == ["bonds", "strokes"]
+    assert [one.p_holm for one in found] == holm([one.test.p for one in found])
+    assert found[0].p_holm > found[0].test.p and "by Holm" in found[0].sentence
 
 
 @pytest.mark.parametrize("name", ["egin_e", "EGIN-E", "egin-e", "Egin_E"])

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from hydra_notes import note_like_hydra
+from run_folders import note_like_hydra
 
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.reporting.cells import join
@@ -58,6 +58,8 @@ def test_seeds_pool_their_folds_and_each_must_be_complete(run_of, sweep):
         summary_of(run_of(*options))["protocols"]["selected"]["per_fold"] for options in ((), ("seed=1",))
     ]
     assert list(cell.score("selected").per_fold) == each[0] + each[1]
+    (table,) = result_tables(find_runs([folder]))
+    assert "The folds of 2 seeds are pooled." in table.notes
     (folder / "1_job" / "fold_02" / "last.pt").unlink()
     cell = only_cell(folder)
     assert not cell.complete and cell.state == "5/6 folds"

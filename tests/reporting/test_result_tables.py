@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from hydra_notes import note_like_hydra
+from run_folders import as_dataset, note_like_hydra
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.reporting.cells import join
@@ -23,14 +23,6 @@ WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
 def table_of(folder, **options) -> ResultTable:
     (table,) = result_tables(find_runs([folder]), **options)
     return table
-
-
-def as_dataset(folder, name):
-    """The same run as one on a dataset of another name: everything but the training of it is real."""
-    for run in ("run.json", ".hydra/config.yaml"):
-        path = folder / run
-        text = path.read_text().replace('"dataset": "bonds"', f'"dataset": "{name}"')
-        path.write_text(text.replace('"skeletons": 4', f'"skeletons": 4, "name": "{name}"'))
 
 
 def planned(folder, *jobs):

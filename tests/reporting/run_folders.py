@@ -1,4 +1,4 @@
-"""What Hydra leaves in the folder of a job."""
+"""Run folders that are half made, or changed."""
 
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -20,3 +20,10 @@ def note_like_hydra(folder, *options):
     OmegaConf.save(OmegaConf.create(list(options)), notes / "overrides.yaml")
     OmegaConf.save(OmegaConf.create({"hydra": {"runtime": {"choices": choices}}}), notes / "hydra.yaml")
     OmegaConf.save(config, notes / "config.yaml")
+
+
+def as_dataset(folder, name):
+    """The run in `folder` as one on a dataset of another name: its numbers stay those of a real run."""
+    path = folder / "run.json"
+    text = path.read_text().replace('"dataset": "bonds"', f'"dataset": "{name}"')
+    path.write_text(text.replace('"skeletons": 4', f'"skeletons": 4, "name": "{name}"'))
