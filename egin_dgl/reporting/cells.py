@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def test_to_train(self) -> float:
-        return test_to_train(self.runs[0].k, self.validation)
+        return test_to_train(lead(self.runs).k, self.validation)
 
     @property
     def state(self) -> str:
@@ -129,7 +129,7 @@ def make_cell(runs: Sequence[Run], fellows: Sequence[Run]) -> Cell:
     check_folds(runs)
     named = [group for group in runs[0].settings if group not in ("model", "dataset")]
     options = {group: runs[0].options[group] for group in named if group in runs[0].options}
-    folds = max(run.k * run.repeats for run in runs)
+    folds = lead(runs).k * lead(runs).repeats
     return Cell(
         model=model_name(runs, fellows),
         dataset=next((run.dataset for run in runs if run.data_hash), runs[0].dataset),
@@ -139,6 +139,11 @@ def make_cell(runs: Sequence[Run], fellows: Sequence[Run]) -> Cell:
         expected=folds * len({run.seed for run in runs}),
         repeated=repeated,
     )
+
+
+def lead(runs: Sequence[Run]) -> Run:
+    """A run that has made its folds, if any has: a folds file may hold another number of them than was asked for."""
+    return next((run for run in runs if run.folds_hash), runs[0])
 
 
 def identity(run: Run) -> dict[str, Any]:
