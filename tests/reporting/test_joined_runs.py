@@ -104,6 +104,17 @@ def test_a_missing_fold_makes_a_cell_incomplete_and_never_bold(run_of, sweep):
     assert [run.reason for run in report.unfinished] == ["2 of 3 folds are finished"]
 
 
+def test_a_better_but_incomplete_cell_takes_nothing_from_the_best_which_may_be_two(sweep):
+    folder = sweep((), ("model=gin",), ("model=gin",))
+    path = folder / "2_job" / "run.json"
+    path.write_text(path.read_text().replace('"hidden_dim": 8', '"hidden_dim": 9'))
+    (folder / "0_job" / "fold_01" / "last.pt").unlink()
+    (table,) = result_tables(find_runs([folder]))
+    first, *others = table.entries.values()
+    assert first.score.mean > max(entry.score.mean for entry in others)
+    assert [first.best, *(entry.best for entry in others)] == [False, True, True]
+
+
 def test_one_fold_on_purpose_is_marked_but_not_a_failure(run_of):
     report = make_report(find_runs([run_of(*FOLDS[0])]))
     (entry,) = report.tables[0].entries.values()

@@ -151,7 +151,7 @@ def test_latex_is_well_formed(sweep):
     assert {line.count(" & ") for line in body.splitlines() if line.endswith(r"\\")} == {1}
     assert text.count("{") == text.count("}")
     assert [text.count(rf"\begin{{{name}}}") for name in ("table", "tabular")] == [1, 1]
-    assert re.search(r"(?<!\\)[%_]", text.split(r"\par")[1]) is None
+    assert re.search(r"(?<!\\)[%_]", text) is None
 
 
 def test_ranks_agree_with_the_table_and_leave_out_incomplete_datasets(sweep):
@@ -162,7 +162,8 @@ def test_ranks_agree_with_the_table_and_leave_out_incomplete_datasets(sweep):
     table = table_of(folder)
     ranks = rank(table)
     assert ranks.datasets == ("bonds", "b", "c") and len(ranks.rows) == 3
-    assert sum(ranks.mean_ranks) == pytest.approx(1 + 2 + 3)
+    means = [table.entries[row, "bonds"].score.mean for row in table.layout.rows]
+    assert list(ranks.mean_ranks) == [1 + sum(other > mean for other in means) for mean in means]
     bold = [sum(table.entries[row, column].best for column in "bc") for row in table.layout.rows]
     assert list(ranks.won) == [number // 2 * 3 for number in bold]  # the same runs three times
     assert 0 <= ranks.friedman_p <= 1
