@@ -54,6 +54,27 @@ def test_the_seed_decides(cuneiform_labels):
     assert not all(map(np.array_equal, one.parts, other.parts))
 
 
+def test_each_repetition_is_a_cross_validation_of_its_own(cuneiform_labels, tmp_path):
+    once, folds = (make_folds(cuneiform_labels, 10, seed=4, repeats=repeats) for repeats in (1, 3))
+    assert folds.repeats == 3 and len(folds.parts) == 30
+    assert all(map(np.array_equal, once.parts, folds.parts[:10]))
+    for repeat in range(3):
+        splits = [folds.split(10 * repeat + part, validation=True) for part in range(10)]
+        assert sorted(np.concatenate([split.test for split in splits])) == list(range(267))
+        for split in splits:
+            whole = np.concatenate([split.train, split.validation, split.test])
+            assert sorted(whole) == list(range(267))
+    assert not any(np.array_equal(folds.parts[i], folds.parts[10 + i]) for i in range(10))
+    folds.save(tmp_path / "folds.json")
+    again = load_folds(tmp_path / "folds.json", cuneiform_labels)
+    assert again.k == 10 and all(map(np.array_equal, again.parts, folds.parts))
+    record = json.loads((tmp_path / "folds.json").read_text())
+    record["parts"].pop()
+    (tmp_path / "folds.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match="exactly once"):
+        load_folds(tmp_path / "folds.json", cuneiform_labels)
+
+
 def test_saved_folds_are_checked_when_read(tmp_path, cuneiform_labels):
     path = tmp_path / "folds.json"
     folds = make_folds(cuneiform_labels, 10, 0, "Cuneiform")
