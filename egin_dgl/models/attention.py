@@ -71,7 +71,7 @@ class EdgeGAT(AttentionNetwork):
     """
 
     title = "EdgeGAT"
-    paper = "Kamiński et al., Brief. Bioinform. 2022"
+    paper = "Monninger, Schmidt et al., RA-L 2023"
     when = "attention that sees edges; when some neighbours matter much more than others"
 
     def __init__(self, info: DatasetInfo, heads: int = 8, **options):

@@ -18,7 +18,7 @@ class GatedGCN(GraphClassifier):
     """
 
     title = "GatedGCN"
-    paper = "Bresson, Laurent, 2017"
+    paper = "Bresson, Laurent, 2017; edges as in Dwivedi et al., 2020"
     when = "many layers, or edges whose meaning depends on what they join"
 
     def __init__(
