@@ -8,7 +8,8 @@ Each of P channels of non-negative edge features ê_ij (edge j → i) is a matri
 E joins nodes two steps apart, so it has many more entries than there are edges. It is never formed here: with
 c_k = Σ_v Ẽ_vk and B = Ẽ diag(c)^(-1/2) it is E = B Bᵀ, and E X = B (Bᵀ X) is two sums along the edges at hand.
 Rows and columns of E sum to 1 for nodes with an edge in the channel, and are zero for others. Negative features count
-as zero. No self-loops are needed: E_ii > 0 wherever a node has an edge.
+as zero. E joins nodes that share a neighbour: give every node a self-loop, or nodes next to each other are joined only
+where they lie in a triangle.
 """
 
 import dgl

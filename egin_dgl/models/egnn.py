@@ -14,8 +14,10 @@ class ChannelNetwork(GraphClassifier):
     """One block of features per channel; see `egin_dgl.layers.egnn`.
 
     Channels must not be negative: a continuous attribute a becomes two of them, max(a, 0) and max(−a, 0), which for
-    the displacements along an edge are its two directions; one-hot labels stay. Self-loops are a channel of their own,
-    so that a node without edges keeps its features and the other channels are those of the data.
+    the displacements along an edge are its two directions; one-hot labels stay. Every node has a self-loop of weight 1 in
+    every channel: E joins nodes that share a neighbour, and only through its self-loop is a node itself a neighbour
+    of those next to it (without, the two sides of a bipartite graph, such as a ring of six, never meet). Self-loops are
+    also a channel of their own, the node's own features unmixed.
 
     Args:
         info: sizes of the data.
@@ -39,7 +41,8 @@ class ChannelNetwork(GraphClassifier):
         src, dst = graph.edges()
         attributes, labels = e.tensor_split([self.signed], dim=1)
         is_loop = (src == dst).to(e.dtype).unsqueeze(1)
-        return graph, torch.cat([attributes.relu(), (-attributes).relu(), labels, is_loop], dim=1)
+        channels = torch.cat([attributes.relu(), (-attributes).relu(), labels], dim=1)
+        return graph, torch.cat([channels + is_loop, is_loop], dim=1)
 
 
 class EGCN(ChannelNetwork):
