@@ -1,18 +1,21 @@
 """The training app: the one place that turns a configuration into calls of the library."""
 
+import itertools
 import json
+import logging
 import platform
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 from torch import nn
 
 from egin_dgl.backend import installed_version
-from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.folds import load_folds, make_folds
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.door import build
@@ -21,38 +24,54 @@ from egin_dgl.ewl import duplicate_groups
 from egin_dgl.files import write_text
 from egin_dgl.reporting.progress import FoldProgress
 from egin_dgl.reporting.run import publish
-from egin_dgl.reporting.tables import summary_table
+from egin_dgl.reporting.runs import settings_of
+from egin_dgl.reporting.tables import metrics_line, summary_table
+from egin_dgl.training.cores import Share, cores
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.engine import run_fold
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.kernel import run_kernel_fold
+from egin_dgl.training.nested import Candidate, run_nested_fold
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.summary import confusion_counts, summarize
 from egin_dgl.training.workers import run_folds
 
-GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed")
+log = logging.getLogger(__name__)
+
+VARIABLE = ("model", "optimizer", "scheduler", "trainer")  # what an inner selection may choose
 
 
-def train(cfg: DictConfig, folder: str | Path) -> dict:
+def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
     """Cross-validate as `cfg` says; everything there is to know about the run is in `folder` afterwards.
 
-    Called again with the same configuration and folder, it goes on where it was interrupted.
+    Called again with the same configuration and folder, it goes on where it was interrupted. `share` is what it may use
+    of the machine: all cores, if not said, and never more workers than `trainer.workers`.
     """
     start = time.perf_counter()
     folder = Path(folder)
+    share = share or Share(len(cores()))
+    if cfg.trainer.workers:
+        share = replace(share, workers=cfg.trainer.workers)
+    settings = settings_of(cfg)
+    if before := finished_before(folder, settings):
+        show(before, folder)
+        return before
     device = pick_device(cfg.device)
-    options = TrainerOptions(**cfg.trainer)
     dataset = build(cfg, "dataset")
-    make_model, make_optimizer, make_scheduler = (
-        build(cfg, group) for group in ("model", "optimizer", "scheduler")
-    )
-    transforms = [fit for fit in (build(cfg, "ewl"), options.standardize and Standardizer.fit) if fit]
-    model = try_out(make_model, make_optimizer, make_scheduler, dataset.info)
+    recipe = make_recipe(cfg, dataset)
+    model = try_out(recipe, dataset.info)
     is_network = isinstance(model, nn.Module)
-    check_options(cfg, options, device, is_network, bool(transforms))
+    check_options(cfg, recipe["options"], device, is_network, bool(recipe["transforms"]))
+    run, epochs = run_fold, recipe["options"].epochs
+    if not is_network:
+        run, epochs = run_kernel_fold, len(model.penalties)
+    if cfg.cv.get("grid"):
+        candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points(cfg)]
+        for candidate in candidates:
+            try_out(candidate.changes, dataset.info)
+        run = partial(run_nested_fold, candidates=candidates)
+        epochs += sum(candidate.changes["options"].epochs for candidate in candidates)
 
-    settings = {group: OmegaConf.to_container(cfg, resolve=True)[group] for group in GROUPS}
-    settings["trainer"].pop("workers")  # changes the time a run takes, not its numbers
     claim(folder, model.name, dataset, settings)
     labels = dataset.labels.numpy()
     folds_path = folder / "folds.json"
@@ -65,31 +84,20 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(folds_path)
 
-    metadata = {
-        "model": settings["model"],
-        "info": asdict(dataset.info),
-        "vocabulary": json.loads(dataset.vocabulary.to_json()),
-    }
     jobs = [
         FoldJob(
             fold=number,
             seed=cfg.seed,
             split=split,
             folder=folder / f"fold_{number:02d}",
-            run=run_fold if is_network else run_kernel_fold,
-            make_model=make_model,
-            make_optimizer=make_optimizer,
-            make_scheduler=make_scheduler,
-            options=options,
+            run=run,
             device=device,
-            metadata=metadata,
-            transforms=transforms,
+            **recipe,
         )
         for number, split in splits.items()
     ]
-    epochs = options.epochs if is_network else len(model.penalties)
     with FoldProgress(numbers, epochs) as progress:
-        results = run_folds(dataset, jobs, progress, options.workers)
+        results = run_folds(dataset, jobs, progress, share)
 
     summary = {
         "model": model.name,
@@ -104,24 +112,70 @@ def train(cfg: DictConfig, folder: str | Path) -> dict:
     histories = [result.history for result in results]
     publish(folder, summary, settings, histories, counts, dataset.info.class_names)
 
-    console = Console()
-    console.print(summary_table(summary))
-    console.print(
-        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", folder, soft_wrap=True
-    )
+    show(summary, folder)
     return summary
 
 
-def try_out(make_model, make_optimizer, make_scheduler, info):
+def show(summary: dict, folder: Path) -> None:
+    console = Console()
+    console.print(summary_table(summary))
+    console.print(metrics_line(summary), highlight=False)
+    console.print(
+        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", folder, soft_wrap=True
+    )
+
+
+def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> dict:
+    """What the configuration puts into the job of every fold."""
+    options = TrainerOptions(**cfg.trainer)
+    return {
+        "make_model": build(cfg, "model"),
+        "make_optimizer": build(cfg, "optimizer"),
+        "make_scheduler": build(cfg, "scheduler"),
+        "options": options,
+        "transforms": [fit for fit in (build(cfg, "ewl"), options.standardize and Standardizer.fit) if fit],
+        "metadata": {
+            "model": OmegaConf.to_container(cfg.model, resolve=True),
+            "info": asdict(dataset.info),
+            "vocabulary": json.loads(dataset.vocabulary.to_json()),
+        },
+    }
+
+
+def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
+    """The grid of a nested cross-validation: the settings of each of its points, and the whole configuration there."""
+    grid = {}
+    for group, choices in cfg.cv.grid.items():
+        if group not in VARIABLE or not isinstance(choices, DictConfig):
+            raise ConfigError(f"cv.grid can vary options of {', '.join(VARIABLE)}, not {group}")
+        for name, values in choices.items():
+            if not isinstance(values, ListConfig) or not values:
+                raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
+            if name in cfg[group]:
+                grid[f"{group}.{name}"] = list(values)
+            else:
+                log.info("this %s has no %s: left out of the grid", group, name)
+    if not grid:
+        raise ConfigError("none of the options of cv.grid is one of this model")
+    found = []
+    for values in itertools.product(*grid.values()):
+        varied = cfg.copy()
+        for key, value in zip(grid, values, strict=True):
+            OmegaConf.update(varied, key, value)
+        found.append((dict(zip(grid, values, strict=True)), varied))
+    return found
+
+
+def try_out(recipe: dict, info: DatasetInfo):
     """Build everything once before any fold starts, so that a wrong value is one sentence and not ten."""
     group = "model"
     try:
-        model = make_model(info)
+        model = recipe["make_model"](info)
         if isinstance(model, nn.Module):
             group = "optimizer"
-            optimizer = make_optimizer(model.parameters())
+            optimizer = recipe["make_optimizer"](model.parameters())
             group = "scheduler"
-            make_scheduler(optimizer)
+            recipe["make_scheduler"](optimizer)
     except EginError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
@@ -137,12 +191,26 @@ def check_options(
         raise ConfigError(
             "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"
         )
+    if cfg.cv.get("grid") and not is_network:
+        raise ConfigError(
+            "cv=nested is for networks; a kernel chooses its penalty on validation in cv=ten_fold"
+        )
+    if cfg.cv.get("grid") and not cfg.cv.validation:
+        raise ConfigError("cv=nested chooses on the validation part: leave cv.validation=true")
     if options.patience and not cfg.cv.validation:
         raise ConfigError("trainer.patience needs a validation part, which this cv has not; use cv=ten_fold")
     if options.precision == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
     if not isinstance(cfg.seed, int) or cfg.seed < 0:
         raise ConfigError(f"seed must be a whole number from 0 on, got {cfg.seed!r}")
+
+
+def finished_before(folder: Path, settings: dict) -> dict | None:
+    """The summary of the same run, if it has ended in this folder already."""
+    if not (folder / "summary.json").exists():
+        return None
+    run, summary = (json.loads((folder / name).read_text("utf-8")) for name in ("run.json", "summary.json"))
+    return summary if run["settings"] == settings else None
 
 
 def claim(folder: Path, model: str, dataset: GraphDataset, settings: dict) -> None:

@@ -1,5 +1,7 @@
 """Errors a person can act on: each message is one sentence that says what is wrong and what to do."""
 
+import re
+
 
 class EginError(Exception):
     """Base of all errors the app prints as one line instead of a traceback."""
@@ -15,3 +17,11 @@ class ConfigError(EginError):
 
 class TrainingError(EginError):
     """Training cannot start or go on."""
+
+
+def one_line(error: BaseException) -> str:
+    """The message alone; of an error that is none of ours its kind too, as its message may say little without."""
+    # OmegaConf appends the key and type of the node to its messages, on lines of their own.
+    text = " ".join(re.split(r"\s+full_key:", str(error))[0].split())
+    ours = isinstance(error, EginError) or type(error).__module__.startswith(("hydra.", "omegaconf."))
+    return text if ours else f"{type(error).__name__}: {text}"

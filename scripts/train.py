@@ -17,10 +17,10 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")
-def main(cfg: DictConfig) -> None:
+def main(cfg: DictConfig) -> float | None:
     from egin_dgl import app  # here, because fold workers import this file and need neither plots nor metrics
 
-    door.guarded(lambda folder: app.train(cfg, folder))
+    return door.guarded(cfg, lambda folder, share: app.train(cfg, folder, share))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import pytest
 from running import SCRIPT, SMALL, command, run_here, same_numbers
 
+from egin_dgl.errors import ConfigError
 from egin_dgl.training.metrics import METRICS
 
 
@@ -117,3 +118,34 @@ def test_one_fold_alone_and_the_paper_protocol(tmp_path):
     assert summary["fold_numbers"] == [2] and summary["k"] == 3
     assert summary["protocols"]["selected"] is None
     assert summary["headline"] == "common_epoch"
+
+
+def test_repeated_cross_validation_and_an_inner_selection(tmp_path):
+    twice = run_here(tmp_path / "twice", *SMALL, "cv.repeats=2", "trainer.epochs=1")
+    assert twice["folds"] == len(twice["protocols"]["selected"]["per_fold"]) == 6
+    low, high = twice["protocols"]["last"]["interval"]
+    assert low <= twice["protocols"]["last"]["mean"] <= high
+    grid = ["cv=nested", "cv.k=3", "cv.grid.model.hidden_dim=[4,8]", "cv.grid.model.edge_dim=[2]"]
+    nested = run_here(tmp_path / "nested", *SMALL, *grid, "+cv.grid.optimizer.lr=[0.01]", "trainer.epochs=1")
+    assert nested["headline"] == "selected" and nested["protocols"]["best_per_fold"] is not None
+    assert {choice["model.hidden_dim"] for choice in nested["chosen"]} <= {4, 8}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["cv.repeats=0"], "cv.repeats must be a number from 1 on, got 0"),
+        (["cv=nested", "model=wl_kernel"], "cv=nested is for networks"),
+        (
+            ["cv=nested", "cv.grid.model.hidden_dim=8"],
+            "cv.grid.model.hidden_dim must be a list of values, got 8",
+        ),
+        (["cv=nested", "+cv.grid.dataset.name=[MUTAG]"], "cv.grid can vary options of model, optimizer"),
+        (["cv=nested", "model=majority"], "none of the options of cv.grid is one of this model"),
+        (["trainer.class_weights=heavy"], "trainer.class_weights must be balanced or null, got 'heavy'"),
+        (["trainer.select_by=luck"], "trainer.select_by must be one of accuracy, balanced_accuracy"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said(options, message, tmp_path):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        run_here(tmp_path, "dataset=bonds", "dataset.graphs=60", *options)

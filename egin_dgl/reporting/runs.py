@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -170,13 +170,17 @@ def fold_shape(settings: dict, folds: dict) -> dict[str, int]:
     return shape if all(isinstance(value, int) and value > 0 for value in shape.values()) else {}
 
 
+def settings_of(config: DictConfig) -> dict:
+    """What decides a run's numbers: the number of workers changes only the time it takes."""
+    settings = {group: OmegaConf.to_container(config, resolve=True)[group] for group in GROUPS}
+    settings["trainer"].pop("workers", None)
+    return settings
+
+
 def hydra_settings(folder: Path) -> dict:
     """The settings of a job that never wrote them down itself, as run.json would have them."""
     try:
-        config = OmegaConf.to_container(OmegaConf.load(folder / ".hydra" / "config.yaml"), resolve=True)
-        settings = {group: config[group] for group in GROUPS}
-        settings["trainer"].pop("workers", None)
-        return settings
+        return settings_of(OmegaConf.load(folder / ".hydra" / "config.yaml"))
     except (OSError, YAMLError, OmegaConfBaseException, KeyError, AttributeError):
         return {}
 

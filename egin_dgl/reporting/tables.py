@@ -1,5 +1,8 @@
 """Tables on the terminal."""
 
+from collections import Counter
+
+from rich.box import SIMPLE
 from rich.table import Table
 
 from egin_dgl.ewl.audit import Audit
@@ -11,11 +14,12 @@ def summary_table(summary: dict) -> Table:
     title += "folds" if summary["folds"] > 1 else "fold"
     if summary["folds"] < summary["k"]:
         title += f" of {summary['k']}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE)  # with borders it would not fit 80 columns
     table.add_column("protocol")
     table.add_column("mean ± std, %", justify="right")
+    table.add_column("95 %", justify="right")
     table.add_column("epoch", justify="right")
-    table.add_column("the epoch was chosen")
+    table.add_column("epoch chosen on")
     for name, result in summary["protocols"].items():
         if result is None:
             continue
@@ -24,12 +28,13 @@ def summary_table(summary: dict) -> Table:
         table.add_row(
             name,
             percent(result["mean"], result["std"]),
-            "per fold" if isinstance(epoch, list) else str(epoch),
-            CHOSEN[name],
+            between(result["interval"]),
+            "each" if isinstance(epoch, list) else str(epoch),
+            CHOSEN_ON[name],
             style=style,
         )
     table.add_section()
-    table.add_row("majority class", f"{100 * summary['majority_accuracy']:.1f}", "", "no model at all")
+    table.add_row("majority class", f"{100 * summary['majority_accuracy']:.1f}", "", "", "")
     return table
 
 
@@ -40,10 +45,39 @@ CHOSEN = {
     "last": "in advance",
     "last_20": "in advance, mean of the last 20",
 }
+CHOSEN_ON = {
+    "selected": "validation",
+    "common_epoch": "test: optimistic",
+    "best_per_fold": "each test: optimistic",
+    "last": "nothing",
+    "last_20": "nothing, mean of 20",
+}
 
 
 def percent(mean: float, std: float) -> str:
     return f"{100 * mean:.1f} ± {100 * std:.1f}"
+
+
+def between(interval: list[float] | None) -> str:
+    """An interval of accuracies, which lie between 0 and 1; nothing for one fold, which has none."""
+    return f"{100 * max(0, interval[0]):.1f} – {100 * min(1, interval[1]):.1f}" if interval else ""
+
+
+def metrics_line(summary: dict) -> str:
+    """The other metrics of the headline, and what an inner selection chose."""
+    found = [
+        f"{name} {value['mean']:.3f}"
+        for name, value in summary["metrics"].items()
+        if value["mean"] is not None and name != "accuracy"
+    ]
+    lines = [f"{summary['headline']}, other metrics: {', '.join(found)}"]
+    choices = Counter(
+        ", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in summary.get("chosen", [])
+    )
+    lines += [
+        f"chosen in {count} of {summary['folds']} folds: {text}" for text, count in choices.most_common()
+    ]
+    return "\n".join(lines)
 
 
 def audit_table(audit: Audit) -> Table:

@@ -87,14 +87,10 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
             start = time.perf_counter()
             lr = optimizer.param_groups[0]["lr"]
             generator = seed_torch(job.seed, job.fold, epoch)
-            try:
-                trained, grad_norm = train_epoch(
-                    model, train.shuffled(generator), optimizer, scaler, options, epoch, weights
-                )
-            except TrainingError as error:
-                raise TrainingError(f"fold {job.fold}: {error}") from None
+            batches = train.shuffled(generator)
+            trained, grad_norm = train_epoch(model, batches, optimizer, scaler, options, epoch, weights)
             on_validation = evaluate(model, validation, options) if len(validation) else None
-            on_test = unread if job.test_once else evaluate(model, test, options)
+            on_test = unread if job.test_once or not len(test) else evaluate(model, test, options)
             validation_loss = on_validation.loss if on_validation else math.nan
             if isinstance(scheduler, ReduceLROnPlateau):
                 scheduler.step(trained.loss if on_validation is None else validation_loss)
@@ -138,7 +134,7 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
                 write_history(job.folder / "history.csv", history)
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
     test_labels = dataset.labels[torch.as_tensor(split.test)].cpu()
-    result = FoldResult(job.fold, history, torch.stack(test_logits), test_labels, parameters)
+    result = FoldResult(job.fold, history, torch.stack(test_logits), test_labels, parameters, job.chosen)
     result.save(last_path)
     return result
 

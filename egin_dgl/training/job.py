@@ -34,9 +34,8 @@ class FoldJob:
     device: torch.device
     metadata: dict  # saved with the weights, for those who load them
     transforms: Sequence[Callable[[GraphDataset, np.ndarray], Transform]] = ()  # fitted on the training part
-    test_once: bool = (
-        False  # read the test part at the epoch chosen on validation only, not after every epoch
-    )
+    test_once: bool = False  # leave the test part alone but at the epoch that validation chose
+    chosen: dict | None = None  # settings that an inner selection preferred, kept with the result
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class FoldResult:
     test_logits: Tensor
     test_labels: Tensor
     parameters: int
-    chosen: dict | None = None  # the settings an inner selection preferred, where there was one
+    chosen: dict | None = None
 
     def save(self, path: Path) -> None:
         """Keep it in place of the state to resume from."""

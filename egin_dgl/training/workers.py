@@ -18,46 +18,46 @@ import torch
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import TrainingError
+from egin_dgl.training.cores import Share, turn
 from egin_dgl.training.job import FoldJob, FoldResult, Report
 
 
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def run_folds(
-    dataset: GraphDataset, jobs: Sequence[FoldJob], report: Report, workers: int | None = None
+    dataset: GraphDataset, jobs: Sequence[FoldJob], report: Report, share: Share
 ) -> list[FoldResult]:
     """Train all folds. A fold that fails does not stop the others; it is named in the error raised at the end."""
-    workers = min(workers or available_cores(), len(jobs))
+    workers = min(share.workers, len(jobs))
     with one_thread():
-        outcomes = (
-            in_this_process(dataset, jobs, report)
-            if workers == 1
-            else in_pool(dataset, jobs, report, workers)
-        )
-    failures = [outcome for outcome in outcomes if isinstance(outcome, TrainingError)]
-    if failures:
-        reasons = "; ".join(str(failure) for failure in failures)
-        raise TrainingError(f"{len(failures)} of {len(jobs)} folds failed: {reasons}") from failures[0]
+        if workers == 1:
+            outcomes = in_this_process(dataset, jobs, report, share)
+        else:
+            outcomes = in_pool(dataset, jobs, report, share, workers)
+    failed: dict[str, list[int]] = {}  # a reason is told once, with all the folds it is of
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if isinstance(outcome, TrainingError):
+            failed.setdefault(str(outcome), []).append(job.fold)
+    if failed:
+        reasons = "; ".join(f"fold {', '.join(map(str, folds))}: {text}" for text, folds in failed.items())
+        raise TrainingError(f"{sum(map(len, failed.values()))} of {len(jobs)} folds failed: {reasons}")
     return outcomes
 
 
-def in_this_process(dataset, jobs, report) -> list[FoldResult | TrainingError]:
+def in_this_process(dataset, jobs, report, share: Share) -> list[FoldResult | TrainingError]:
     outcomes = []
     for job in jobs:
         try:
-            outcomes.append(job.run(dataset, job, report))
+            with turn(share.turns):
+                outcomes.append(job.run(dataset, job, report))
         except TrainingError as failure:
             outcomes.append(failure)
     return outcomes
 
 
-def in_pool(dataset, jobs, report, workers: int) -> list[FoldResult | TrainingError]:
+def in_pool(dataset, jobs, report, share: Share, workers: int) -> list[FoldResult | TrainingError]:
     # Spawned, not forked: a forked child inherits OpenMP and CUDA state that it cannot use.
     context = multiprocessing.get_context("spawn")
     events = context.Queue()
-    pool = ProcessPoolExecutor(workers, context, initialize_worker, (dataset, events))
+    pool = ProcessPoolExecutor(workers, context, initialize_worker, (dataset, events, share))
     try:
         futures = [pool.submit(run_in_worker, job) for job in jobs]
         follow(futures, events, report)
@@ -91,11 +91,11 @@ def follow(futures: Sequence[Future], events, report: Report) -> None:
 _worker: dict = {}
 
 
-def initialize_worker(dataset: GraphDataset, events) -> None:
+def initialize_worker(dataset: GraphDataset, events, share: Share) -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=end_with_parent, daemon=True).start()
-    _worker.update(dataset=dataset, events=events)
+    _worker.update(dataset=dataset, events=events, share=share)
 
 
 def end_with_parent() -> None:
@@ -105,7 +105,8 @@ def end_with_parent() -> None:
 
 
 def run_in_worker(job: FoldJob) -> FoldResult:
-    return job.run(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+    with turn(_worker["share"].turns):
+        return job.run(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
 
 
 @contextmanager

@@ -91,6 +91,37 @@ def test_history_and_checkpoints_lie_in_the_folder(data, make_job):
     assert scores.accuracy == best.test_accuracy
 
 
+def test_the_epoch_is_chosen_by_the_metric_asked_for(data, make_job):
+    job = make_job(select_by="auroc")
+    result = run_fold(data, job, ignore)
+    best = max(result.history, key=lambda record: (record.val_score, -record.val_loss))
+    model = job.make_model(data.info)
+    assert load_weights(job.folder / "best.safetensors", model)["epoch"] == best.epoch
+    labels = data.labels[torch.as_tensor(job.split.validation)]
+    scores = evaluate(model, GraphLoader(data, job.split.validation, 8), job.options)
+    assert best.val_score == pytest.approx(score(scores.logits, labels)["auroc"])
+
+
+def test_class_weights_matter_only_where_classes_are_skewed(data, make_job):
+    """Weights that balance equal classes are 1; on skewed ones, the rare class is found more often."""
+    even = torch.as_tensor(make_job().split.train)
+    assert data.labels[even].float().mean() == 0.5
+    losses = [
+        run_fold(data, make_job(folder=str(weights), class_weights=weights), ignore).history[-1].train_loss
+        for weights in (None, "balanced")
+    ]
+    assert losses[0] == pytest.approx(losses[1])
+    skewed = replace(data, labels=torch.tensor([int(i % 10 == 0) for i in range(len(data))]))
+    rare = [
+        run_fold(skewed, make_job(folder=f"rare_{weights}", class_weights=weights), ignore)
+        .test_logits[-1]
+        .softmax(dim=1)[:, 1]
+        .mean()
+        for weights in (None, "balanced")
+    ]
+    assert rare[1] > rare[0]
+
+
 def test_without_validation_the_best_weights_are_the_last(data, make_job):
     job = make_job(validation=False)
     result = run_fold(data, job, ignore)
@@ -107,7 +138,7 @@ def test_early_stopping_waits_for_its_patience(data, make_job):
 def test_a_loss_that_is_not_finite_stops_the_fold_with_epoch_and_step(data, make_job):
     broken = data.with_features(node_feats=data.node_feats.clone())
     broken.node_feats[int(data.node_offsets[int(make_job().split.train[0])])] = float("nan")
-    with pytest.raises(TrainingError, match=r"fold 0: the loss is nan at epoch 1, step [123]: lower"):
+    with pytest.raises(TrainingError, match=r"^the loss is nan at epoch 1, step [123]: lower"):
         run_fold(broken, make_job(), ignore)
 
 

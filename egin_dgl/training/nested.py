@@ -1,0 +1,50 @@
+"""Nested cross-validation of one outer fold: settings chosen without the test part, which is then read once."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.training.engine import run_fold
+from egin_dgl.training.history import History, best_on_validation
+from egin_dgl.training.job import FoldJob, FoldResult, Report
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One point of the grid: its settings, as the options that name them, and the parts of a job that they change."""
+
+    settings: dict[str, object]
+    changes: dict[str, object]  # fields of FoldJob
+
+
+def run_nested_fold(
+    dataset: GraphDataset, job: FoldJob, report: Report, candidates: Sequence[Candidate]
+) -> FoldResult:
+    """Train every candidate without the test part, then the one that validation prefers with it.
+
+    The winner starts from the same seed as it did as a candidate, so it becomes the same model. Its history has test
+    values at the chosen epoch only: the other protocols have nothing to be optimistic about.
+    """
+    unseen = replace(job.split, test=np.empty(0, dtype=np.int64))
+    histories: list[History] = []
+    done = 0  # epochs of earlier candidates, for the bar
+    for number, candidate in enumerate(candidates):
+
+        def passed_on(fold, record, before=done):
+            report(fold, replace(record, epoch=before + record.epoch))
+
+        inner = replace(job, folder=job.folder / f"grid_{number}", split=unseen, **candidate.changes)
+        histories.append(run_fold(dataset, inner, passed_on).history)
+        done += inner.options.epochs
+    winner = max(range(len(candidates)), key=lambda i: best_on_validation(histories[i]).validation_rank)
+    chosen = candidates[winner]
+    log.info("fold %d chose %s", job.fold, chosen.settings)
+    outer = replace(job, test_once=True, chosen=chosen.settings, **chosen.changes)
+    return run_fold(
+        dataset, outer, lambda fold, record: report(fold, replace(record, epoch=done + record.epoch))
+    )

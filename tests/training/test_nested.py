@@ -1,0 +1,65 @@
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from egin_dgl.models import EGINE
+from egin_dgl.training.history import best_on_validation, read_history
+from egin_dgl.training.nested import Candidate, run_nested_fold
+
+
+def ignore(fold, record):
+    """Nobody is watching."""
+
+
+@pytest.fixture
+def candidates():
+    return [
+        Candidate(
+            {"model.hidden_dim": hidden, "optimizer.lr": lr},
+            {
+                "make_model": partial(EGINE, hidden_dim=hidden, layers=2),
+                "make_optimizer": partial(torch.optim.Adam, lr=lr),
+            },
+        )
+        for hidden in (4, 8)
+        for lr in (1e-5, 0.02)
+    ]
+
+
+def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_once(
+    data, make_job, candidates
+):
+    job = make_job()
+    result = run_nested_fold(data, job, ignore, candidates)
+    inner = [read_history(job.folder / f"grid_{i}" / "history.csv") for i in range(4)]
+    ranks = [best_on_validation(history).validation_rank for history in inner]
+    winner = ranks.index(max(ranks))
+    assert result.chosen == candidates[winner].settings
+    assert all(math.isnan(record.test_accuracy) for history in inner for record in history)
+    read = [record.epoch for record in result.history if not math.isnan(record.test_accuracy)]
+    assert read == [best_on_validation(result.history).epoch]
+    trained = [(r.train_loss, r.val_loss) for r in result.history]
+    assert trained == [(r.train_loss, r.val_loss) for r in inner[winner]]
+
+
+def test_what_the_test_part_says_changes_nothing_that_is_chosen(data, make_job, candidates):
+    one = run_nested_fold(data, make_job(), ignore, candidates)
+    labels = data.labels.clone()
+    test = torch.as_tensor(make_job().split.test)
+    labels[test] = 1 - labels[test]
+    two = run_nested_fold(replace(data, labels=labels), make_job(folder="other"), ignore, candidates)
+    assert one.chosen == two.chosen
+    score = [best_on_validation(result.history).test_accuracy for result in (one, two)]
+    assert score[0] == pytest.approx(1 - score[1])
+
+
+def test_a_nested_fold_that_ended_is_not_trained_again(data, make_job, candidates):
+    seen = []
+    first = run_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
+    assert seen == list(range(1, 31))  # four candidates and the winner, six epochs each
+    seen.clear()
+    again = run_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
+    assert not seen and again.chosen == first.chosen and repr(again.history) == repr(first.history)
