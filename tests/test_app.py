@@ -11,6 +11,7 @@ import pytest
 from running import SCRIPT, SMALL, command, run_here, same_numbers
 
 from egin_dgl.errors import ConfigError
+from egin_dgl.reporting.run import final_metrics
 from egin_dgl.training.metrics import METRICS
 
 
@@ -118,6 +119,21 @@ def test_one_fold_alone_and_the_paper_protocol(tmp_path):
     assert summary["fold_numbers"] == [2] and summary["k"] == 3
     assert summary["protocols"]["selected"] is None
     assert summary["headline"] == "common_epoch"
+
+
+def test_where_the_test_part_chose_every_number_says_so(tmp_path, capsys):
+    summary = run_here(tmp_path, *SMALL, "cv=paper", "cv.k=3", "trainer.epochs=2")
+    assert summary["protocols"]["selected"] is None
+    printed = capsys.readouterr().out
+    assert "common_epoch (optimistic), other metrics" in printed
+    for name in ("common_epoch", "best_per_fold"):
+        assert re.search(rf"{name} .*optimistic", printed)
+    metrics = final_metrics(summary)
+    assert not [tag for tag in metrics if "optimistic" not in tag and tag.partition("/")[2] in METRICS]
+    assert {tag for tag in metrics if tag.startswith("test_accuracy/")} == {
+        "test_accuracy/last",
+        "test_accuracy/last_20",
+    }
 
 
 def test_repeated_cross_validation_and_an_inner_selection(tmp_path):

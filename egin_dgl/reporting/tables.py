@@ -63,6 +63,11 @@ def between(interval: list[float] | None) -> str:
     return f"{100 * max(0, interval[0]):.1f} – {100 * min(1, interval[1]):.1f}" if interval else ""
 
 
+def headline_label(summary: dict) -> str:
+    name = summary["headline"]
+    return f"{name} (optimistic)" if summary["protocols"][name]["optimistic"] else name
+
+
 def metrics_line(summary: dict) -> str:
     """The other metrics of the headline, and what an inner selection chose."""
     found = [
@@ -70,7 +75,7 @@ def metrics_line(summary: dict) -> str:
         for name, value in summary["metrics"].items()
         if value["mean"] is not None and name != "accuracy"
     ]
-    lines = [f"{summary['headline']}, other metrics: {', '.join(found)}"]
+    lines = [f"{headline_label(summary)}, other metrics: {', '.join(found)}"]
     choices = Counter(
         ", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in summary.get("chosen", [])
     )
