@@ -5,6 +5,7 @@ from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers.aggregate import sum_edges
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv, doubly_stochastic_root
 from egin_dgl.layers.self_loops import add_self_loops
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
@@ -14,10 +15,10 @@ class ChannelNetwork(GraphClassifier):
     """One block of features per channel; see `egin_dgl.layers.egnn`.
 
     Channels must not be negative: a continuous attribute a becomes two of them, max(a, 0) and max(−a, 0), which for
-    the displacements along an edge are its two directions; one-hot labels stay. Every node has a self-loop of weight 1 in
-    every channel: E joins nodes that share a neighbour, and only through its self-loop is a node itself a neighbour
-    of those next to it (without, the two sides of a bipartite graph, such as a ring of six, never meet). Self-loops are
-    also a channel of their own, the node's own features unmixed.
+    the displacements along an edge are its two directions; one-hot labels stay. In every channel where a node has edges it
+    also has a self-loop, as strong as they are on average: E joins nodes that share a neighbour, and only through its
+    self-loop is a node itself a neighbour of those next to it (without, the two sides of a bipartite graph, such as a
+    ring of six, never meet). Self-loops are also a channel of their own: the node's own features, unmixed.
 
     Args:
         info: sizes of the data.
@@ -42,7 +43,9 @@ class ChannelNetwork(GraphClassifier):
         attributes, labels = e.tensor_split([self.signed], dim=1)
         is_loop = (src == dst).to(e.dtype).unsqueeze(1)
         channels = torch.cat([attributes.relu(), (-attributes).relu(), labels], dim=1)
-        return graph, torch.cat([channels + is_loop, is_loop], dim=1)
+        edges = sum_edges(graph, (channels > 0).to(e.dtype)).clamp(min=1)
+        channels = channels + is_loop * (sum_edges(graph, channels) / edges)[dst]
+        return graph, torch.cat([channels, is_loop], dim=1)
 
 
 class EGCN(ChannelNetwork):
