@@ -48,7 +48,7 @@ CHOSEN = {
 CHOSEN_ON = {
     "selected": "validation",
     "common_epoch": "test: optimistic",
-    "best_per_fold": "each test: optimistic",
+    "best_per_fold": "own test: optimistic",
     "last": "nothing",
     "last_20": "nothing, mean of 20",
 }
