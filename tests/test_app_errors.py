@@ -49,7 +49,7 @@ def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(tmp_pat
         f"hydra.sweep.dir={tmp_path}",
     )
     assert done.returncode == 1
-    assert "hidden_dim must be a positive integer, got 0" in done.stderr
+    assert "hidden_dim must be a positive integer, got 0" in done.stdout
     jobs = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
     assert jobs == ["0_egin_bonds", "1_egin_bonds", "2_egin_c_bonds", "3_egin_c_bonds"]
     assert [(tmp_path / job / "summary.json").exists() for job in jobs] == [True, False, True, False]
