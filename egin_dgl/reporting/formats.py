@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Sequence
 
 from egin_dgl.reporting.comparison import ModelComparison
-from egin_dgl.reporting.layout import value
+from egin_dgl.reporting.layout import brief, value
 from egin_dgl.reporting.ranks import Ranks
 from egin_dgl.reporting.results import ResultTable, points
 from egin_dgl.training.protocols import PROTOCOLS
@@ -30,7 +30,7 @@ def grid(table: ResultTable, escape: Callable[[str], str], bold: Callable[[str],
     layout = table.layout
     lines = [[escape(word) for word in (*layout.row_headers, *layout.column_headers)]]
     for row in layout.rows:
-        line = [escape(word) for word in row]
+        line = [escape(brief(word)) for word in row]
         for column in layout.columns:
             entry = table.entries.get((row, column))
             text = escape(entry.text) if entry else ""

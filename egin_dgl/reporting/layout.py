@@ -39,16 +39,18 @@ class Layout:
     def column_headers(self) -> list[str]:
         if self.column_key == "dataset":
             return list(self.columns)
-        return [f"{short(self.column_key, self.keys)} {value}" for value in self.columns]
+        return [f"{short(self.column_key, self.keys)} {brief(value)}" for value in self.columns]
 
     def row_label(self, row: tuple[str, ...]) -> str:
         """A row in one line."""
         named = zip(self.row_keys, self.row_headers, row, strict=True)
-        return ", ".join(value if key == "model" else f"{header} {value}" for key, header, value in named)
+        return ", ".join(
+            value if key == "model" else f"{header} {brief(value)}" for key, header, value in named
+        )
 
     def setting(self, cell: Cell) -> str:
         """The values of a cell that vary, in one line."""
-        return ", ".join(f"{short(key, self.keys)} {value(cell, key)}" for key in self.keys)
+        return ", ".join(f"{short(key, self.keys)} {brief(value(cell, key))}" for key in self.keys)
 
 
 def lay_out(cells: Sequence[Cell]) -> Layout:
@@ -56,7 +58,7 @@ def lay_out(cells: Sequence[Cell]) -> Layout:
     keys = varying(cells)
     models, datasets = distinct(cells, "model"), distinct(cells, "dataset")
     things = [*(["model"] if len(models) > 1 else []), *keys]
-    column_key = "dataset" if len(datasets) > 1 or len(things) < 2 else things[-1]
+    column_key = "dataset" if len(datasets) > 1 or mostly_holes(cells, things) else things[-1]
     row_keys = tuple(key for key in things if key != column_key) or ("model",)
     places = {(tuple(value(cell, key) for key in row_keys), value(cell, column_key)): cell for cell in cells}
     orders = [ordered(distinct(cells, key)) for key in row_keys]
@@ -75,6 +77,14 @@ def lay_out(cells: Sequence[Cell]) -> Layout:
         subject,
         differing(cells, keys),
     )
+
+
+def mostly_holes(cells: Sequence[Cell], things: Sequence[str]) -> bool:
+    """Whether the last thing as columns would leave most places empty, as the values that a search draws do."""
+    if len(things) < 2:
+        return True
+    rows = {tuple(value(cell, key) for key in things[:-1]) for cell in cells}
+    return 2 * len(cells) <= len(rows) * len(distinct(cells, things[-1]))
 
 
 def varying(cells: Sequence[Cell]) -> list[str]:
@@ -148,6 +158,14 @@ def shown(setting: Any) -> str:
     if setting is None:
         return ABSENT
     return setting if isinstance(setting, str) else json.dumps(setting)
+
+
+def brief(text: str) -> str:
+    """A number that a search drew, to as many digits as anyone reads; the CSV has them all."""
+    try:
+        return f"{float(text):.4g}" if len(text) > 8 else text
+    except ValueError:
+        return text
 
 
 def short(key: str, keys: Sequence[str]) -> str:

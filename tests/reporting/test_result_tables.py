@@ -50,6 +50,16 @@ def test_two_settings_of_one_model_make_rows_and_columns_in_the_order_of_numbers
     assert len(layout.cells) == 4 and {cell.model for cell in layout.cells} == {"EGIN-E"}
 
 
+def test_values_that_a_search_drew_stand_in_rows_and_are_read_in_four_digits(sweep):
+    """As columns they would leave a table of holes."""
+    drawn = ("0.0030283883089322", "0.0165799740649274", "0.0078811196004522", "0.0019629")
+    jobs = [(*(NARROW if i % 2 else WIDE), f"optimizer.lr={lr}") for i, lr in enumerate(drawn)]
+    layout = planned(sweep(()), *jobs)
+    assert layout.row_keys == ("model.hidden_dim", "optimizer.lr") and layout.column_key == "dataset"
+    labels = [layout.row_label(row) for row in layout.rows]
+    assert "hidden_dim 12, lr 0.003028" in labels and "hidden_dim 8, lr 0.01658" in labels
+
+
 def test_a_setting_that_only_another_model_has_does_not_vary(sweep):
     layout = lay_out(join(find_runs([sweep((), ("model=gin",))])))
     assert layout.keys == () and layout.rows == (("EGIN-E",), ("GIN",)) and layout.columns == ("bonds",)
