@@ -53,8 +53,10 @@ def say(console: Console, text: str, style: str | None = None) -> None:
 
 def print_lines(console: Console, lines: Sequence[Sequence[str]], names: int) -> None:
     for table in blocks(console, lines, names):
-        width = console.measure(table).maximum
-        console.print(table, width=max(width, console.width), crop=False, no_wrap=True)
+        # Names alone can be wider than the terminal. rich would cut them; a wider console leaves the lines whole.
+        before, console.width = console.width, max(natural_width(console, table), console.width)
+        console.print(table, crop=False, no_wrap=True)
+        console.width = before
 
 
 def blocks(console: Console, lines: Sequence[Sequence[str]], names: int) -> Iterator[RenderableType]:
