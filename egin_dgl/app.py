@@ -45,7 +45,7 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
     """Cross-validate as `cfg` says; everything there is to know about the run is in `folder` afterwards.
 
     Called again with the same configuration and folder, it goes on where it was interrupted. `share` is what it may use
-    of the machine: all cores, if not said, and never more workers than `trainer.workers`.
+    of the machine: all cores, if not said; `trainer.workers` wins over its number of workers.
     """
     start = time.perf_counter()
     folder = Path(folder)

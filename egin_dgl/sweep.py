@@ -45,7 +45,12 @@ class Record(Callback):
 
 def jobs() -> list[Path]:
     """The folders of the jobs of the current sweep that have started."""
-    return sorted(path.parent for path in current.glob("*/.hydra")) if current else []
+    return started(current) if current else []
+
+
+def started(folder: Path) -> list[Path]:
+    """Job folders below a sweep's; a hidden one was put aside."""
+    return sorted(path.parent for path in folder.glob("[!.]*/.hydra"))
 
 
 def is_sweep(folder: Path) -> bool:
@@ -63,7 +68,7 @@ def continued(folder: Path) -> list[str]:
     if asked["trials"] is None:
         return options
     tried = 0
-    for job in sorted(path.parent for path in folder.glob("*/.hydra")):
+    for job in started(folder):
         if (job / "summary.json").exists() or (job / "error.txt").exists():
             tried += 1
         else:

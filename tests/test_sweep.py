@@ -15,6 +15,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT, SCRIPT, SMALL, command, run_here, same_numbers
 
+from egin_dgl import sweep as sweep_module
+
 TWO_EPOCHS = [*SMALL, "trainer.epochs=2", "trainer.workers=1", "device=cpu"]
 
 
@@ -153,6 +155,11 @@ def test_a_search_maximizes_the_validation_score_outlives_failures_and_goes_on_w
     assert states.count("COMPLETE") == len(ended) >= 1
     assert states.count("FAIL") >= 1
     assert states.count("COMPLETE") + states.count("FAIL") == 4
+    aside = {path.name for path in tmp_path.glob(".cut_off_*")}
+    assert len(aside) == 1
+    sweep_module.continued(tmp_path)  # what was put aside stays as it is
+    assert {path.name for path in tmp_path.glob(".cut_off_*")} == aside
+    assert len(sweep_module.started(tmp_path)) == 4
     values = [trial.value for trial in trials(tmp_path) if trial.value is not None]
     assert sorted(values) == sorted(summary["validation_score"] for summary in ended.values())
 
