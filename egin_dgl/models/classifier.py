@@ -18,7 +18,7 @@ class GraphClassifier(GraphModel):
 
     .. math::
         h^{(0)} = x, \quad h^{(k)} = ReLU(norm(conv^{(k)}(h^{(k-1)}, e))), \quad
-        logits = \sum_{k=0}^{K} dropout(W_k \, readout_i(h^{(k)}_i) + b_k)
+        logits = \sum_{k=0}^{K} dropout(W_k \, s \cdot readout_i(h^{(k)}_i) + b_k)
 
     Args:
         info: sizes of the data (node_dim, edge_dim, classes).
@@ -27,6 +27,9 @@ class GraphClassifier(GraphModel):
         dropout: chance to drop a score of a depth, in training.
         norm: batch, layer or none, between layers.
         readout: sum, mean or max over the nodes of a graph.
+        scale_by_size: s = 1 / (median size of a training graph) for sums, instead of 1. A constant takes nothing from what
+            a sum can tell apart, but lets an optimizer's step move the scores of large graphs no more than a mean's:
+            unscaled, one step of Adam at 0.01 moves a score of MUTAG by tens.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class GraphClassifier(GraphModel):
         dropout: float = 0.5,
         norm: str = "batch",
         readout: str = "sum",
+        scale_by_size: bool = False,
     ):
         super().__init__()
         self.convs = nn.ModuleList(convs)
@@ -46,6 +50,8 @@ class GraphClassifier(GraphModel):
             linear(dim, info.classes) for dim in [info.node_dim] + [hidden_dim] * len(convs)
         )
         self.dropout = nn.Dropout(dropout)
+        known = info.size_percentiles
+        self.scale = 1 / max(1, known[50]) if scale_by_size and readout == "sum" and known else 1.0
 
     def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         """The graph and edge features that all layers see: those of the batch, where a model needs no others."""
@@ -63,8 +69,11 @@ class GraphClassifier(GraphModel):
 
     def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Class scores: (N, node_dim), (E, edge_dim) -> (B, classes)."""
-        pooled = self.readouts(graph, node_feats, edge_feats)
-        return sum(self.dropout(score(g)) for score, g in zip(self.scores, pooled, strict=True))
+        return self.score(self.readouts(graph, node_feats, edge_feats))
+
+    def score(self, pooled: list[Tensor]) -> Tensor:
+        """From the readouts of all depths to class scores."""
+        return sum(self.dropout(score(self.scale * g)) for score, g in zip(self.scores, pooled, strict=True))
 
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Graph embeddings: the readouts of all depths side by side, (B, Σ D_k)."""

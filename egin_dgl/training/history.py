@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from egin_dgl.files import write_text
@@ -19,17 +19,25 @@ class EpochRecord:
     train_accuracy: float
     val_loss: float
     val_accuracy: float
-    val_score: float  # what the choice of an epoch goes by: the accuracy, unless another metric was asked for
+    val_score: (
+        float  # the metric that the choice of an epoch goes by: the accuracy, unless another was asked for
+    )
     test_loss: float
     test_accuracy: float
     lr: float
     grad_norm: float  # mean over the steps, before clipping
     seconds: float
+    # val_score and val_loss as the choice sees them, averaged over a trailing window; NaN where it is not yet full.
+    # None: of a run made before there were windows, which goes on choosing by single epochs.
+    choice_score: float | None = None
+    choice_loss: float | None = None
 
     @property
     def validation_rank(self) -> tuple[float, float]:
         """Larger is better: score first (one that is not defined comes last), then the smaller loss."""
-        return (-math.inf if math.isnan(self.val_score) else self.val_score, -self.val_loss)
+        score = self.val_score if self.choice_score is None else self.choice_score
+        loss = self.val_loss if self.choice_loss is None else self.choice_loss
+        return tuple(-math.inf if math.isnan(value) else value for value in (score, -loss))
 
 
 History = list[EpochRecord]
@@ -40,6 +48,21 @@ def best_on_validation(history: History) -> EpochRecord:
     return max(history, key=lambda record: record.validation_rank)
 
 
+def with_choice(history: History, record: EpochRecord, window: int) -> EpochRecord:
+    """The record that comes after `history`, with its score and loss averaged over the last `window` epochs.
+
+    A validation part of 18 graphs cannot rank a hundred epochs: the best of them is the luckiest. The epoch that ends
+    the best stretch is the better guess.
+    """
+    recent = [*history[max(0, len(history) + 1 - window) :], record]
+    full = len(recent) == window
+    return replace(
+        record,
+        choice_score=math.fsum(r.val_score for r in recent) / window if full else math.nan,
+        choice_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
+    )
+
+
 def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -48,7 +71,7 @@ def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
     for record in history:
         # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.
         values = (getattr(record, name) for name in names)
-        writer.writerow("" if isinstance(v, float) and math.isnan(v) else repr(v) for v in values)
+        writer.writerow("" if v is None or math.isnan(v) else repr(v) for v in values)
     write_text(path, text.getvalue())
 
 

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.training.checkpoint import load_progress
-from egin_dgl.training.history import EpochRecord, write_history
+from egin_dgl.training.history import EpochRecord, with_choice, write_history
 from egin_dgl.training.job import FoldJob, FoldResult, Report
 from egin_dgl.training.selection import selection_score
 from egin_dgl.training.tracking import FoldTracker
@@ -60,6 +60,7 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
             )
+            record = with_choice(history, record, window=1)
             history.append(record)
             test_logits.append(logits["test"])
             tracker.epoch(record, {})

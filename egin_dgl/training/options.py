@@ -1,9 +1,11 @@
 """The knobs of the training loop, checked before anything runs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from egin_dgl.errors import ConfigError
 
+STATISTICS = ("exact", "sample", "running")
 PRECISIONS = ("fp32", "bf16", "fp16")
 SELECT_BY = ("accuracy", "balanced_accuracy", "f1_macro", "mcc", "auroc", "average_precision")
 
@@ -20,11 +22,16 @@ class TrainerOptions:
     standardize: bool = False
     class_weights: str | None = None
     select_by: str = "accuracy"
+    select_window: int = 1
+    average: float | None = None
+    statistics: str = "exact"
+    warmup: int = 0
     workers: int | None = None
     checkpoint_every: int = 10
+    model: Mapping | None = None  # read by the configurations of models
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "checkpoint_every"):
+        for name in ("epochs", "batch_size", "checkpoint_every", "select_window"):
             self.require(name, is_count(getattr(self, name)), "a positive integer")
         for name in ("patience", "workers"):
             value = getattr(self, name)
@@ -36,7 +43,17 @@ class TrainerOptions:
         weights = self.class_weights
         self.require("class_weights", weights in (None, "balanced"), "balanced or null")
         self.require("select_by", self.select_by in SELECT_BY, f"one of {', '.join(SELECT_BY)}")
+        decay = self.average
+        fraction = isinstance(decay, (int, float)) and not isinstance(decay, bool) and 0 <= decay < 1
+        self.require("average", decay is None or fraction, "a number from 0 to below 1, or null")
+        self.require("statistics", self.statistics in STATISTICS, f"one of {', '.join(STATISTICS)}")
+        self.require("warmup", self.warmup == 0 or is_count(self.warmup), "a number of epochs from 0 on")
         self.require("standardize", isinstance(self.standardize, bool), "true or false")
+
+    @property
+    def window(self) -> int:
+        """Epochs that a choice averages over: no more than there are."""
+        return min(self.select_window, self.epochs)
 
     def require(self, name: str, valid: bool, wanted: str) -> None:
         if not valid:

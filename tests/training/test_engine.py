@@ -11,9 +11,10 @@ from egin_dgl.data import Standardizer
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.training.checkpoint import load_weights
-from egin_dgl.training.engine import evaluate, run_fold
+from egin_dgl.training.engine import run_fold
 from egin_dgl.training.history import read_history
 from egin_dgl.training.metrics import score
+from egin_dgl.training.passes import evaluate
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
 
@@ -47,12 +48,21 @@ def test_two_runs_are_identical_to_the_last_digit(data, make_job):
     assert numbers(one.history) != numbers(other.history)
 
 
+RECIPES = [
+    {},
+    {"average": 0.9, "select_window": 3, "warmup": 3},
+    {"average": 0.9, "statistics": "running"},
+    {"statistics": "sample", "precision": "bf16", "average": 0.5},
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
 @pytest.mark.parametrize("epoch", [1, 3, 4, 6])
-def test_an_interrupted_fold_ends_with_the_same_numbers(data, make_job, epoch):
-    whole = run_fold(data, make_job(folder="whole"), ignore)
+def test_an_interrupted_fold_ends_with_the_same_numbers(data, make_job, epoch, recipe):
+    whole = run_fold(data, make_job(folder="whole", **recipe), ignore)
     with pytest.raises(Interrupted):
-        run_fold(data, make_job(folder="broken"), interrupt_at(epoch))
-    resumed = run_fold(data, make_job(folder="broken"), ignore)
+        run_fold(data, make_job(folder="broken", **recipe), interrupt_at(epoch))
+    resumed = run_fold(data, make_job(folder="broken", **recipe), ignore)
     assert repr(numbers(resumed.history)) == repr(numbers(whole.history))
     assert torch.equal(resumed.test_logits, whole.test_logits)
 
@@ -78,10 +88,12 @@ def test_a_finished_fold_is_not_trained_again(data, make_job):
     assert again.history == first.history
 
 
-def test_history_and_checkpoints_lie_in_the_folder(data, make_job):
-    job = make_job()
+@pytest.mark.parametrize("recipe", RECIPES[:3], ids=str)
+def test_history_and_checkpoints_lie_in_the_folder(data, make_job, recipe):
+    """The saved weights and statistics are those whose scores the history tells."""
+    job = make_job(**recipe)
     result = run_fold(data, job, ignore)
-    assert read_history(job.folder / "history.csv") == result.history
+    assert repr(read_history(job.folder / "history.csv")) == repr(result.history)
     model = job.make_model(data.info)
     metadata = load_weights(job.folder / "best.safetensors", model)
     best = max(result.history, key=lambda record: record.validation_rank)
@@ -133,6 +145,39 @@ def test_early_stopping_waits_for_its_patience(data, make_job):
     result = run_fold(data, make_job(epochs=60, patience=4, lr=0.02), ignore)
     best = max(result.history, key=lambda record: record.validation_rank)
     assert len(result.history) == best.epoch + 4 < 60
+
+
+def test_patience_waits_for_a_full_window(data, make_job):
+    """Two epochs of patience with a window of eight: the first choice can be made at epoch eight, not before."""
+    result = run_fold(data, make_job(epochs=40, patience=2, select_window=8, lr=0.02), ignore)
+    best = max(result.history, key=lambda record: record.validation_rank)
+    assert best.epoch >= 8
+    assert len(result.history) == best.epoch + 2 < 40
+
+
+def test_the_learning_rate_warms_up_over_the_steps_of_the_first_epochs(data, make_job):
+    """Plain gradient descent on clipped gradients moves by its learning rate: the sum of the ramp, not of full steps."""
+
+    def distance(**options):
+        job = make_job(epochs=1, batch_size=1, clip_grad_norm=1e-4, folder=str(options), **options)
+        job = replace(job, make_optimizer=partial(torch.optim.SGD, lr=1.0))
+        before = torch.cat([w.flatten() for w in first_weights(data, job)])
+        result = run_fold(data, job, ignore)
+        after = job.make_model(data.info)
+        load_weights(job.folder / "best.safetensors", after)
+        assert result.history[0].lr == 1.0  # what the scheduler says stays as it is
+        return (torch.cat([w.flatten() for w in after.parameters()]) - before).norm()
+
+    assert distance(warmup=10) < 0.2 * distance()
+
+
+def test_averaged_weights_jump_less(data, make_job):
+    def jumps(**options):
+        job = make_job(epochs=30, lr=0.05, folder=str(options), **options)
+        losses = torch.tensor([record.val_loss for record in run_fold(data, job, ignore).history])
+        return losses[10:].diff().abs().mean()
+
+    assert jumps(average=0.95) < 0.7 * jumps()
 
 
 def test_a_loss_that_is_not_finite_stops_the_fold_with_epoch_and_step(data, make_job):

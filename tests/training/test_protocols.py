@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from egin_dgl.training.history import EpochRecord, read_history, write_history
+from egin_dgl.training.history import EpochRecord, read_history, with_choice, write_history
 from egin_dgl.training.protocols import evaluate, headline
 
 
@@ -37,6 +37,37 @@ def test_selected_reads_the_test_part_where_validation_is_best():
 
 def test_selected_breaks_ties_by_loss_then_by_time():
     assert evaluate([history([1, 2, 3], val=[0.5] * 3, val_loss=[2, 1, 1])])["selected"].epochs == (2,)
+
+
+def windowed(rows, window):
+    done = []
+    for row in rows:
+        done.append(with_choice(done, row, window))
+    return done
+
+
+def test_the_epoch_that_ends_the_best_stretch_is_selected():
+    """One lucky epoch does not win over three good ones; and an epoch without a full window is not chosen."""
+    val = [0.9, 0.1, 0.9, 0.2, 0.7, 0.7, 0.7, 0.3]
+    assert evaluate([history([0] * 8, val=val)])["selected"].epochs == (1,)
+    assert evaluate([windowed(history([0] * 8, val=val), 1)])["selected"].epochs == (1,)
+    assert evaluate([windowed(history([0] * 8, val=val), 3)])["selected"].epochs == (7,)
+    assert evaluate([windowed(history([0] * 3, val=[0.9, 0.1, 0.1]), 3)])["selected"].epochs == (3,)
+
+
+def test_ties_of_a_window_are_broken_by_its_mean_loss():
+    rows = history([0] * 4, val=[0.5] * 4, val_loss=[1, 3, 2, 1])
+    assert evaluate([windowed(rows, 2)])["selected"].epochs == (4,)
+
+
+def test_a_run_made_before_there_were_windows_keeps_its_choice(tmp_path):
+    """Its history has no such columns."""
+    rows = history([0] * 4, val=[0.5, 0.9, 0.6, 0.6])
+    write_history(tmp_path / "history.csv", rows)
+    lines = [line.rsplit(",", 2)[0] for line in (tmp_path / "history.csv").read_text().splitlines()]
+    assert "choice" not in lines[0]
+    (tmp_path / "old.csv").write_text("\n".join(lines) + "\n")
+    assert evaluate([read_history(tmp_path / "old.csv")])["selected"].epochs == (2,)
 
 
 def test_selection_never_sees_the_test_part():
@@ -84,6 +115,6 @@ def test_without_validation_there_is_no_selected_and_the_headline_says_so():
 
 
 def test_a_history_is_read_back_to_the_last_digit(tmp_path):
-    rows = history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0]) + history([0.3])
+    rows = windowed(history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0]) + history([0.3]), 2)
     write_history(tmp_path / "history.csv", rows)
     assert repr(read_history(tmp_path / "history.csv")) == repr(rows)

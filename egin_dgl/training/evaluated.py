@@ -1,0 +1,69 @@
+r"""The model that is evaluated and saved: averaged weights, with batch statistics measured at these very weights.
+
+The weights of a small model jump about from step to step, and its scores with them. Their average does not:
+
+.. math:: \bar w_t = d_t \bar w_{t-1} + (1 - d_t) w_t, \quad d_t = \min(decay, \tfrac{t-1}{t})
+
+which is the mean of all steps so far while there are fewer than 1 / (1 − decay), and an exponential average after that.
+torch's `AveragedModel` does the same tensor by tensor, and waits for a GPU at every step.
+"""
+
+import copy
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+
+from egin_dgl.training.batch_statistics import measure
+from egin_dgl.training.weights import FlatWeights
+
+
+class EvaluatedModel:
+    """Follows a model in training; `current` is what should be looked at after an epoch.
+
+    Args:
+        model: in training.
+        weights: those of `model`.
+        decay: of the average, 0 ≤ decay < 1; None: the weights as they are.
+        measured: measure the statistics of batch normalisation anew, instead of taking the running averages of training,
+            which lag behind the weights: a feature of small variance multiplies the lag by up to 1/√eps.
+    """
+
+    def __init__(self, model: nn.Module, weights: FlatWeights, decay: float | None, measured: bool):
+        self.model, self.weights, self.decay, self.measured = model, weights, decay, measured
+        self.steps = 0
+        self.follows = decay is not None or measured
+        self.copy = copy.deepcopy(model).requires_grad_(True) if self.follows else model
+        self.average = FlatWeights(self.copy) if self.follows else weights
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """The model has made a step."""
+        self.steps += 1
+        if self.decay is not None:
+            self.take(1 - min(self.decay, (self.steps - 1) / self.steps))
+
+    def take(self, share: float) -> None:
+        """Move by this share of the way to the weights of the model."""
+        for average, current in zip(self.average.tensors, self.weights.tensors, strict=True):
+            average.data.lerp_(current.data, share)
+
+    @torch.no_grad()
+    def current(self, batches: Iterable, call: Callable) -> nn.Module:
+        """The model to evaluate, in evaluation mode; `batches` are the training part, `call(model, batch)` a pass."""
+        if self.follows:
+            if self.decay is None:
+                self.take(1.0)
+            for own, followed in zip(self.copy.buffers(), self.model.buffers(), strict=True):
+                own.copy_(followed)
+            if self.measured:
+                measure(self.copy, batches, call)
+        return self.copy.eval()
+
+    def state_dict(self) -> dict:
+        return {"steps": self.steps, "weights": [tensor.data for tensor in self.average.tensors]}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.steps = state["steps"]
+        for tensor, saved in zip(self.average.tensors, state["weights"], strict=True):
+            tensor.data.copy_(saved)

@@ -1,0 +1,131 @@
+"""Passes over batches: one that trains, and those that only look."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.loader import Batch, GraphLoader
+from egin_dgl.errors import TrainingError
+from egin_dgl.training.evaluated import EvaluatedModel
+from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.weights import FlatWeights
+
+GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # moved in torch 2.3
+
+MOST_ROWS = 2**18  # nodes and edges that a measuring pass takes at once
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    loss: float
+    accuracy: float
+    logits: Tensor  # on the CPU
+
+    @classmethod
+    def of_nothing(cls, graphs: int, classes: int) -> "Evaluation":
+        """Of a part that is empty, or was not read."""
+        return cls(math.nan, math.nan, torch.full((graphs, classes), math.nan))
+
+
+@dataclass(frozen=True)
+class InTraining:
+    """All that a step changes, and what it goes by."""
+
+    model: nn.Module
+    weights: FlatWeights
+    evaluated: EvaluatedModel
+    optimizer: torch.optim.Optimizer
+    scaler: GradScaler
+    options: TrainerOptions
+    class_weights: Tensor | None = None
+
+    def epoch(self, batches: Iterable[Batch], number: int, steps: int) -> tuple[float, float, float]:
+        """One pass over the training part in `steps` batches: loss and accuracy as seen on the way, mean gradient norm.
+
+        Nothing is read from the device before the end, so that a GPU never waits.
+        """
+        self.model.train()
+        losses, correct, sizes, norms = [], [], [], []
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        for step, batch in enumerate(batches):
+            self.warm_up(rates, (number - 1) * steps + step + 1, steps)
+            self.weights.clear_gradients()
+            logits = scores_of(self.model, batch, self.options)
+            loss = cross_entropy(logits, batch.labels, self.class_weights)
+            self.scaler.scale(loss).backward()
+            self.scaler.unscale_(self.optimizer)
+            norms.append(self.weights.clip_gradients(self.options.clip_grad_norm))
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.evaluated.step()
+            losses.append(loss.detach())
+            correct.append((logits.detach().argmax(dim=1) == batch.labels).sum())
+            sizes.append(len(batch.labels))
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        values = torch.stack(losses).tolist()
+        for step, value in enumerate(values, start=1):
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f"the loss is {value} at epoch {number}, step {step}: lower optimizer.lr, set "
+                    "trainer.clip_grad_norm=1, or trainer.standardize=true for attributes of large values"
+                )
+        seen = sum(sizes)
+        loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / seen
+        return loss, int(torch.stack(correct).sum()) / seen, float(torch.stack(norms).mean())
+
+    def warm_up(self, rates: Sequence[float], step: int, steps: int) -> None:
+        """The learning rate rises in a line over the first `warmup` epochs; `step` counts from 1."""
+        if step <= self.options.warmup * steps + 1:
+            share = min(1.0, step / max(1, self.options.warmup * steps))
+            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * share
+
+
+def scores_of(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
+    """Class scores (B, classes) in full precision, computed in the precision that was asked for."""
+    with mixed_precision(batch.labels.device, options):
+        return model(batch.graph, batch.node_feats, batch.edge_feats).float()
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> Evaluation:
+    model.eval()
+    scores = torch.cat([scores_of(model, batch, options) for batch in loader])
+    truth = torch.cat([batch.labels for batch in loader])
+    correct = int((scores.argmax(dim=1) == truth).sum())
+    return Evaluation(cross_entropy(scores, truth).item(), correct / len(truth), scores.cpu())
+
+
+@torch.no_grad()
+def embed(model: nn.Module, loader: GraphLoader) -> tuple[Tensor, Tensor, Tensor]:
+    """Embeddings, labels and predictions of all graphs of a loader, on the CPU."""
+    model.eval()
+    parts = []
+    for batch in loader:
+        inputs = (batch.graph, batch.node_feats, batch.edge_feats)
+        parts.append((model.embed(*inputs), batch.labels, model(*inputs).argmax(dim=1)))
+    embeddings, labels, predictions = (torch.cat(part).cpu() for part in zip(*parts, strict=True))
+    return embeddings, labels, predictions
+
+
+def mixed_precision(device: torch.device, options: TrainerOptions) -> torch.autocast:
+    dtype = torch.float16 if options.precision == "fp16" else torch.bfloat16
+    return torch.autocast(device.type, dtype=dtype, enabled=options.precision != "fp32")
+
+
+def measuring_batches(
+    dataset: GraphDataset, graphs: Sequence[int], sample: bool, generator: torch.Generator
+) -> GraphLoader:
+    """The graphs in batches of about MOST_ROWS nodes and edges; as a `sample`, one such batch drawn at random."""
+    graphs = torch.as_tensor(graphs, dtype=torch.int64)
+    sizes = (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()[graphs]
+    at_once = max(1, MOST_ROWS * len(graphs) // max(1, int(sizes.sum())))
+    if sample and len(graphs) > at_once:
+        graphs = graphs[torch.randperm(len(graphs), generator=generator)[:at_once]]
+    return GraphLoader(dataset, graphs, at_once)
