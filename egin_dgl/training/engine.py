@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
+from egin_dgl.models.model import embeddings_of, logits_of
 from egin_dgl.training.checkpoint import load_progress, load_weights, save_progress, save_weights
 from egin_dgl.training.history import EpochRecord, History, best_on_validation, write_history
 from egin_dgl.training.job import FoldJob, FoldResult, Report
@@ -157,7 +158,7 @@ def train_epoch(
     for step, batch in enumerate(batches, start=1):
         optimizer.zero_grad(set_to_none=True)
         with mixed_precision(batch.labels.device, options):
-            logits = model(batch.graph, batch.node_feats, batch.edge_feats)
+            logits = logits_of(model, batch)
             loss = cross_entropy(logits.float(), batch.labels, weights)
         value = loss.item()
         if not math.isfinite(value):
@@ -183,7 +184,7 @@ def evaluate(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> 
     logits, labels = [], []
     for batch in loader:
         with mixed_precision(batch.labels.device, options):
-            logits.append(model(batch.graph, batch.node_feats, batch.edge_feats).float())
+            logits.append(logits_of(model, batch).float())
         labels.append(batch.labels)
     scores, truth = torch.cat(logits), torch.cat(labels)
     correct = int((scores.argmax(dim=1) == truth).sum())
@@ -196,8 +197,7 @@ def embed(model: nn.Module, loader: GraphLoader) -> tuple[Tensor, Tensor, Tensor
     model.eval()
     parts = []
     for batch in loader:
-        inputs = (batch.graph, batch.node_feats, batch.edge_feats)
-        parts.append((model.embed(*inputs), batch.labels, model(*inputs).argmax(dim=1)))
+        parts.append((embeddings_of(model, batch), batch.labels, logits_of(model, batch).argmax(dim=1)))
     embeddings, labels, predictions = (torch.cat(part).cpu() for part in zip(*parts, strict=True))
     return embeddings, labels, predictions
 
