@@ -3,11 +3,13 @@
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 import dgl
 import numpy as np
 import torch
 
+from egin_dgl.data.constants import Constants
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.tu import TUArrays, arrange_edges
 from egin_dgl.errors import ConfigError
@@ -112,6 +114,11 @@ class GraphDataset:
             mean_log_degree=(degrees + 1).double().log().mean().item(),
         )
         return replace(self, info=info)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """Sums and sparse matrices that stay the same all through training."""
+        return Constants(self)
 
     @property
     def majority_accuracy(self) -> float:

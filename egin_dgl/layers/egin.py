@@ -3,13 +3,18 @@
 All map node features (N, D) and edge features (E, Q) to node features (N, H). A node j and the edge to it form a
 Node-Edge tuple (h_j, e_ij). The node i itself joins with the void edge δ = 0 (EGIN, EGIN-E) or the unit edge
 ψ = 1 (EGIN-C), scaled by 1 + ε. The MLPs are given by the caller, who knows their sizes.
+
+`forward` is the definition. `on_batch` computes the same for a batch of the loader, from sums that its dataset keeps
+and with sparse products in place of messages.
 """
 
 import torch
 from dgl import DGLGraph
 from torch import Tensor, nn
 
+from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32, sum_cross, sum_edges, sum_neighbors
+from egin_dgl.layers.sums import sum_closed, sum_crossed, sum_edge_embeddings
 
 
 class EdgedConv(nn.Module):
@@ -23,6 +28,10 @@ class EdgedConv(nn.Module):
             self.eps = nn.Parameter(eps)
         else:
             self.register_buffer("eps", eps)
+
+    def scaled(self, closed: Tensor, own: Tensor) -> Tensor:
+        """(1 + ε) own + rest, where `closed` is own + rest."""
+        return closed + self.eps * own if self.eps.requires_grad else closed
 
 
 class EGINConv(EdgedConv):
@@ -43,6 +52,10 @@ class EGINConv(EdgedConv):
         # δ is zero in every dimension, so the node itself adds nothing to the edge half.
         return self.mlp(torch.cat([(1 + self.eps) * at_least_float32(h) + neighbor_sum, edge_sum], dim=-1))
 
+    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
+        closed = self.scaled(sum_closed(batch, h), h)
+        return self.mlp(torch.cat([closed, batch.of_nodes(batch.constants.edge_sums)], dim=-1))
+
 
 class EGINCConv(EdgedConv):
     r"""EGIN-C: the tuple is an outer product, so every node feature meets every edge feature.
@@ -57,6 +70,10 @@ class EGINCConv(EdgedConv):
         # h ⊗ ψ repeats each feature once per edge dimension.
         own = at_least_float32(h).repeat_interleave(e.shape[-1], dim=-1)
         return self.mlp((1 + self.eps) * own + cross_sum)
+
+    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
+        crossed = self.scaled(sum_crossed(batch, h), h.unsqueeze(1))
+        return self.mlp(crossed.transpose(1, 2).flatten(1))
 
 
 class EGINEConv(EdgedConv):
@@ -78,3 +95,8 @@ class EGINEConv(EdgedConv):
         own = (1 + self.eps) * at_least_float32(h)
         own_edge = (1 + self.eps) * at_least_float32(self.edge_mlp(void))
         return self.mlp(torch.cat([own + neighbor_sum, own_edge + edge_sum], dim=-1))
+
+    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
+        closed = self.scaled(sum_closed(batch, h), h)
+        edge_sum = self.scaled(*sum_edge_embeddings(batch, self.edge_mlp))
+        return self.mlp(torch.cat([closed, edge_sum], dim=-1))

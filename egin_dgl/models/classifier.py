@@ -7,9 +7,11 @@ from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import linear, make_norm
-from egin_dgl.layers.readout import make_readout
+from egin_dgl.layers.readout import make_readout, pool
+from egin_dgl.layers.shortcut import has_shortcut
 from egin_dgl.models.model import GraphModel
 
 
@@ -78,6 +80,23 @@ class GraphClassifier(GraphModel):
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Graph embeddings: the readouts of all depths side by side, (B, Σ D_k)."""
         return torch.cat(self.readouts(graph, node_feats, edge_feats), dim=-1)
+
+    def on_batch(self, batch: Batch) -> Tensor:
+        """The same class scores for a batch of the loader, faster where the layers know what its dataset keeps."""
+        return self.score(self.readouts_on(batch))
+
+    def embed_batch(self, batch: Batch) -> Tensor:
+        """The same embeddings."""
+        return torch.cat(self.readouts_on(batch), dim=-1)
+
+    def readouts_on(self, batch: Batch) -> list[Tensor]:
+        """The same readouts."""
+        if not has_shortcut(self, "readouts", "wire") or not all(map(has_shortcut, self.convs)):
+            return self.readouts(batch.graph, batch.node_feats, batch.edge_feats)
+        depths = [batch.node_feats]
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            depths.append(torch.relu(norm(conv.on_batch(batch, depths[-1]))))
+        return [pool(batch, h, self.readout) for h in depths]
 
 
 def layer_inputs(node_dim: int, hidden_dim: int, layers: int) -> list[int]:

@@ -1,9 +1,13 @@
 """GIN: sums over neighbours and MLPs, as strong as the Weisfeiler-Lehman test on nodes."""
 
+from dgl import DGLGraph
 from dgl.nn import GINConv
+from torch import Tensor
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.loader import Batch
 from egin_dgl.layers.dgl_layer import EdgeFreeLayer
+from egin_dgl.layers.sums import sum_closed
 from egin_dgl.models.isomorphism import IsomorphismNetwork
 
 
@@ -20,6 +24,17 @@ class GIN(IsomorphismNetwork):
 
     def __init__(self, info: DatasetInfo, learn_eps: bool = False, **options):
         def make_layer(mlp, dim):
-            return EdgeFreeLayer(GINConv(mlp(dim), learn_eps=learn_eps))
+            return GINLayer(GINConv(mlp(dim), learn_eps=learn_eps))
 
         super().__init__(info, make_layer, learn_eps=learn_eps, **options)
+
+
+class GINLayer(EdgeFreeLayer):
+    """DGL's layer, and the same on a batch of the loader by a sparse product."""
+
+    def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
+        return super().forward(graph, h, e)
+
+    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
+        closed, eps = sum_closed(batch, h), self.conv.eps
+        return self.conv.apply_func(closed + eps * h if eps.requires_grad else closed)

@@ -3,6 +3,9 @@
 from dgl import DGLGraph
 from torch import Tensor, nn
 
+from egin_dgl.data.loader import Batch
+from egin_dgl.layers.shortcut import autocasting, has_shortcut
+
 
 class GraphModel(nn.Module):
     """Built from a `DatasetInfo`, called as ``model(graph, node_feats, edge_feats) -> logits``.
@@ -28,3 +31,20 @@ class GraphModel(nn.Module):
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Graph embeddings: one vector a graph, from which the class is read."""
         raise NotImplementedError
+
+
+def logits_of(model: nn.Module, batch: Batch) -> Tensor:
+    """Class scores of a batch by the model's own `on_batch`, where it has one, and else by the public call.
+
+    Mixed precision goes by the public call too.
+    """
+    if has_shortcut(model) and not autocasting(batch.labels.device):
+        return model.on_batch(batch)
+    return model(batch.graph, batch.node_feats, batch.edge_feats)
+
+
+def embeddings_of(model: nn.Module, batch: Batch) -> Tensor:
+    """Graph embeddings of a batch, found in the same way."""
+    if has_shortcut(model, "embed", "embed_batch") and not autocasting(batch.labels.device):
+        return model.embed_batch(batch)
+    return model.embed(batch.graph, batch.node_feats, batch.edge_feats)

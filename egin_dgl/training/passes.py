@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import Batch, GraphLoader
 from egin_dgl.errors import TrainingError
+from egin_dgl.models.model import embeddings_of, logits_of
 from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.weights import FlatWeights
@@ -90,7 +91,7 @@ class InTraining:
 def scores_of(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
     """Class scores (B, classes) in full precision, computed in the precision that was asked for."""
     with mixed_precision(batch.labels.device, options):
-        return model(batch.graph, batch.node_feats, batch.edge_feats).float()
+        return logits_of(model, batch).float()
 
 
 @torch.no_grad()
@@ -108,8 +109,7 @@ def embed(model: nn.Module, loader: GraphLoader) -> tuple[Tensor, Tensor, Tensor
     model.eval()
     parts = []
     for batch in loader:
-        inputs = (batch.graph, batch.node_feats, batch.edge_feats)
-        parts.append((model.embed(*inputs), batch.labels, model(*inputs).argmax(dim=1)))
+        parts.append((embeddings_of(model, batch), batch.labels, logits_of(model, batch).argmax(dim=1)))
     embeddings, labels, predictions = (torch.cat(part).cpu() for part in zip(*parts, strict=True))
     return embeddings, labels, predictions
 
