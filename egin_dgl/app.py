@@ -16,7 +16,7 @@ from torch import nn
 
 from egin_dgl.backend import installed_version
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.folds import load_folds, make_folds
+from egin_dgl.data.folds import fold_numbers, load_folds, make_folds
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.door import build
 from egin_dgl.errors import ConfigError, EginError
@@ -80,7 +80,8 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
     else:
         groups = duplicate_groups(dataset, progress=True) if cfg.cv.group_duplicates else None
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
-    numbers = range(len(folds.parts)) if cfg.cv.fold is None else [cfg.cv.fold]
+    chosen = OmegaConf.to_container(cfg.cv).get("fold")
+    numbers = range(len(folds.parts)) if chosen is None else fold_numbers(chosen)
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(folds_path)
 

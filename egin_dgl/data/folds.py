@@ -115,6 +115,14 @@ def deal(
     return [np.sort(np.array(part)) for part in parts]
 
 
+def fold_numbers(chosen: int | list[int]) -> list[int]:
+    """cv.fold as a list: the folds that are run, each once."""
+    numbers = chosen if isinstance(chosen, list) else [chosen]
+    if not numbers or len(set(map(str, numbers))) < len(numbers):
+        raise ConfigError(f"cv.fold must be a number or a list of different numbers, got {chosen!r}")
+    return numbers
+
+
 def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds:
     """Read folds saved before; they must be of the same dataset with the same labels, and hold each graph once."""
     path = Path(path)

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from egin_dgl.data.folds import fold_numbers
 from egin_dgl.errors import ConfigError, DataError, EginError
 from egin_dgl.training.checkpoint import load_progress
 from egin_dgl.training.job import FoldResult
@@ -52,7 +53,7 @@ class Run:
     def expected(self) -> list[int]:
         """The folds it was asked for."""
         fold = self.settings.get("cv", {}).get("fold")
-        return list(range(self.k * self.repeats)) if fold is None else [fold]
+        return list(range(self.k * self.repeats)) if fold is None else fold_numbers(fold)
 
     @property
     def missing(self) -> list[int]:
