@@ -89,6 +89,28 @@ def rows(size: str, window: int = 10) -> list[list[str]]:
     return table
 
 
+def spread(first: str, second: str, draws: int = 10_000) -> str:
+    """How far the ten-fold mean of `selected` moves with the seed, of two recipes, and the ratio with its interval."""
+    means = []
+    for name in (first, second):
+        ((_, histories),) = cells(name, "seeds").items()
+        by_seed = defaultdict(list)
+        for (seed, _), history in histories.items():
+            by_seed[seed].append(100 * best_on_validation(history).test_accuracy)
+        means.append(np.array([np.mean(values) for values in by_seed.values()]))
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(values, (draws, len(values))).std(axis=1, ddof=1) for values in means]
+    low, high = np.percentile(drawn[1] / drawn[0], [2.5, 97.5])
+    stds = [values.std(ddof=1) for values in means]
+    told = [
+        f"{name}: {values.mean():.2f} ± {std:.2f} over {len(values)} seeds"
+        for name, values, std in zip((first, second), means, stds, strict=True)
+    ]
+    return (
+        "; ".join(told) + f"; ratio {stds[1] / stds[0]:.2f}, 95 % of bootstrap draws {low:.2f} to {high:.2f}"
+    )
+
+
 HEADER = [
     "recipe",
     "dataset",
@@ -111,8 +133,13 @@ if __name__ == "__main__":
     one.add_argument("size")
     many = commands.add_parser("table", help="compare the recipes that were trained")
     many.add_argument("size")
+    two = commands.add_parser("spread", help="compare how far two recipes move with the seed")
+    two.add_argument("first")
+    two.add_argument("second")
     arguments = parser.parse_args()
     if arguments.what == "run":
         sys.exit(run(arguments.name, arguments.size))
+    if arguments.what == "spread":
+        sys.exit(print(spread(arguments.first, arguments.second)))
     for row in [HEADER, ["---"] * len(HEADER), *rows(arguments.size)]:
         print("| " + " | ".join(row) + " |")
