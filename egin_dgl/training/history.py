@@ -25,6 +25,9 @@ class EpochRecord:
     lr: float
     grad_norm: float  # mean over the steps, before clipping
     seconds: float
+    C: float | None = (
+        None  # of a kernel machine, which has a row for each penalty; None, and no column, for networks
+    )
 
     @property
     def validation_rank(self) -> tuple[float, float]:
@@ -43,7 +46,9 @@ def best_on_validation(history: History) -> EpochRecord:
 def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = [field.name for field in fields(EpochRecord)]
+    history = list(history)
+    columns = [field.name for field in fields(EpochRecord)]
+    names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
     writer.writerow(names)
     for record in history:
         # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.
