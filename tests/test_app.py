@@ -47,7 +47,9 @@ def test_a_run_is_a_folder(finished):
     assert summary["headline"] == "selected"
     assert set(summary["protocols"]) == {"selected", "common_epoch", "best_per_fold", "last", "last_20"}
     assert len(summary["protocols"]["selected"]["per_fold"]) == 3
-    assert set(summary["metrics"]) == set(METRICS)
+    assert set(summary["metrics"]) == set(METRICS) >= {"log_loss", "brier", "ece"}
+    assert all(metric["mean"] is not None for metric in summary["metrics"].values())
+    assert summary["protocols"]["last_20"]["averaged"] == 3
     assert summary["majority_accuracy"] == 0.5
     run = json.loads((folder / "run.json").read_text())
     assert {"python", "torch", "dgl"} <= set(run["versions"])
@@ -66,6 +68,10 @@ def test_the_terminal_shows_the_table_the_majority_and_the_folder(finished):
         "last_20",
         "majority class",
         "50.0",
+        "nothing, mean of 3",
+        "log_loss",
+        "brier",
+        "ece",
     ):
         assert word in done.stdout
     assert str(folder) in done.stdout

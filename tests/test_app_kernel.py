@@ -1,16 +1,26 @@
 """Kernels and colours through the app: the same folds, protocols and tables as a network."""
 
+import csv
 import json
+import re
 
 import numpy as np
 import pytest
 from running import SMALL, run_here
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from egin_dgl.app import show
 from egin_dgl.data import load_tu
 from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl import duplicate_groups
+from egin_dgl.reporting.figures import curves_figure
+from egin_dgl.reporting.formats import long_csv
+from egin_dgl.reporting.results import result_tables
+from egin_dgl.reporting.runs import find_runs
+from egin_dgl.reporting.tables import metrics_line
 from egin_dgl.training.history import read_history
+from egin_dgl.training.metrics import LOSSES, METRICS
 
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]
 
@@ -35,12 +45,78 @@ def test_each_penalty_is_a_row_of_the_history(tmp_path, kind):
     ]
     summary = run_here(tmp_path, *options)
     history = read_history(tmp_path / "fold_00" / "history.csv")
-    assert [record.epoch for record in history] == [1, 2]
+    assert [record.C for record in history] == [0.1, 10]
     assert history[0].train_accuracy <= history[1].train_accuracy == 1.0  # 0.1 comes first, 10 fits all
     assert summary["protocols"]["selected"]["mean"] > summary["majority_accuracy"]
     assert (tmp_path / "curves.png").exists() and (tmp_path / "confusion.png").exists()
     again = run_here(tmp_path, *options)
     assert again["protocols"] == summary["protocols"]
+
+
+@pytest.fixture(scope="module")
+def kernel_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernel")
+    return folder, run_here(folder, *BONDS, "model=ewl_kernel", "model.depth=2", "model.penalties=[0.01,1]")
+
+
+def test_a_kernel_is_told_by_its_penalties_and_not_by_epochs(kernel_run, capsys):
+    folder, summary = kernel_run
+    show(summary, folder)
+    printed = capsys.readouterr().out
+    assert re.search(r" C +C chosen on", printed) and "epoch chosen" not in printed
+    assert "last" not in re.findall(r"^ +(\w+) ", printed, re.MULTILINE) and "last_20" not in printed
+    protocols = summary["protocols"]
+    assert protocols["last"] is None and protocols["last_20"] is None
+    for name in ("selected", "common_epoch", "best_per_fold"):
+        value = protocols[name]["C"]
+        assert set(value if isinstance(value, list) else [value]) <= {0.01, 1}
+    histories = [read_history(path) for path in sorted(folder.glob("fold_*/history.csv"))]
+    for axes in curves_figure(histories, "a kernel").axes:
+        assert (axes.get_xlabel(), axes.get_xscale()) == ("C", "log")
+        assert list(axes.lines[0].get_xdata()) == [0.01, 1]
+    (table,) = result_tables(find_runs([folder]))
+    assert table.notes[0] == "selected: C was chosen per fold, on the validation part."
+    assert {row["protocol"] for row in csv.DictReader(long_csv(table).splitlines())} == {
+        "selected",
+        "common_epoch",
+        "best_per_fold",
+    }
+
+
+def test_the_penalties_that_differ_between_folds_are_counted():
+    protocol = {"C": [1.0, 10.0, 1.0], "optimistic": False}
+    metrics = {"mcc": {"mean": 0.5}, "log_loss": {"mean": None}}
+    summary = {"headline": "selected", "protocols": {"selected": protocol}, "metrics": metrics, "folds": 3}
+    lines = metrics_line(summary).splitlines()
+    assert lines == [
+        "selected, other metrics: mcc 0.500",
+        "chosen in 2 of 3 folds: C=1",
+        "chosen in 1 of 3 folds: C=10",
+    ]
+
+
+def test_decision_values_are_no_probabilities(kernel_run, tmp_path, capsys):
+    """What reads them so is null, and shown nowhere; a network on the same folds has it."""
+    folder, summary = kernel_run
+    assert set(summary["metrics"]) == set(METRICS)
+    undefined = {name for name, value in summary["metrics"].items() if value["mean"] is None}
+    assert undefined == set(LOSSES)
+    show(summary, folder)
+    assert not any(name in capsys.readouterr().out for name in LOSSES)
+    events = EventAccumulator(str(folder)).Reload().Tags()["scalars"]
+    assert "test/auroc" in events and not {f"test/{name}" for name in LOSSES} & set(events)
+    assert not any(tag.startswith("test_accuracy/last") for tag in events)
+    steps = EventAccumulator(str(folder / "fold_00")).Reload().Scalars("kernel/C")
+    assert [round(step.value, 6) for step in steps] == [0.01, 1]
+    network = ["trainer.epochs=1", "model.layers=2", "model.hidden_dim=8"]
+    run_here(tmp_path, *BONDS, *network)
+    (table,) = result_tables(find_runs([folder, tmp_path]), metric="brier")
+    texts = {entry.cell.model: entry.text for entry in table.entries.values()}
+    assert texts["E-WL kernel"] == "–" and re.fullmatch(r"\d\.\d{3} ± \d\.\d{3}", texts["EGIN-E"])
+    assert any("decision values of a kernel machine are no probabilities" in note for note in table.notes)
+    (table,) = result_tables(find_runs([folder, tmp_path]), protocol="last_20")
+    assert table.notes[0] == "last_20: the epoch was chosen in advance, mean of the last 1."
+    assert {entry.cell.model for entry in table.entries.values() if entry.score} == {"EGIN-E"}
 
 
 def test_wrong_options_are_told_before_any_fold(tmp_path):

@@ -14,7 +14,7 @@ class WLKernelSVM:
         info: sizes of the data, which it does not need.
         method: e-wl (sees edges) or 1-wl.
         depth: rounds of refinement.
-        penalties: values of C to try; a smaller one comes first, as it wins ties.
+        penalties: values of C to try; a smaller one comes first, as it wins where score and loss are equal.
         kind: linear (on sparse counts) or precomputed (on the Gram matrix).
         normalize: divide by the norm of a graph's counts.
         attributes: let continuous attributes count as labels (equal vectors, equal label), rounded to `decimals`.

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,8 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.reporting.runs import Run
 from egin_dgl.training.history import best_on_validation
 from egin_dgl.training.job import FoldResult
-from egin_dgl.training.metrics import METRICS
-from egin_dgl.training.protocols import ProtocolResult, evaluate, headline
+from egin_dgl.training.metrics import LOSSES, METRICS
+from egin_dgl.training.protocols import ProtocolResult, evaluate, has_epochs, headline
 from egin_dgl.training.statistics import interval
 from egin_dgl.training.summary import mean_std, test_parts, test_to_train
 
@@ -27,7 +27,6 @@ NEUTRAL = (
     "dataset.url",
     "dataset.expect",
 )
-LAST = 20  # epochs that last_20 averages
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,10 @@ class Cell:
         return evaluate([result.history for result in self.results.values()]) if self.results else {}
 
     @property
+    def is_kernel(self) -> bool:
+        return not all(has_epochs(result.history) for result in self.results.values())
+
+    @property
     def headline(self) -> str | None:
         return headline(self.protocols) if self.results else None
 
@@ -91,20 +94,24 @@ class Cell:
         result = self.protocols.get(protocol)
         if result is None or metric == "accuracy":
             return result
+        if metric in LOSSES and self.is_kernel:  # decision values are no log-probabilities
+            return None
         folds = list(self.results.values())
-        if result.epochs is None:
-            values = [mean_of_last(METRICS[metric], fold) for fold in folds]
+        if result.averaged is not None:
+            values = [
+                mean_of_last(METRICS[metric], *part) for part in zip(folds, result.averaged, strict=True)
+            ]
         else:
             values = [METRICS[metric](*part) for part in test_parts(folds, result.epochs)]
         defined = tuple(value for value in values if value == value)
-        return ProtocolResult(defined, result.epochs, result.optimistic) if defined else None
+        return replace(result, per_fold=defined) if defined else None
 
     def interval(self, score: ProtocolResult) -> tuple[float, float] | None:
         return interval(score.per_fold, self.test_to_train)
 
 
-def mean_of_last(metric, fold: FoldResult) -> float:
-    return float(np.mean([metric(logits, fold.test_labels) for logits in fold.test_logits[-LAST:]]))
+def mean_of_last(metric, fold: FoldResult, epochs: int) -> float:
+    return float(np.mean([metric(logits, fold.test_labels) for logits in fold.test_logits[-epochs:]]))
 
 
 def join(runs: Sequence[Run]) -> list[Cell]:

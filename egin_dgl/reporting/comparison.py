@@ -8,7 +8,8 @@ import numpy as np
 from egin_dgl.errors import ConfigError
 from egin_dgl.reporting.cells import Cell
 from egin_dgl.reporting.layout import Layout
-from egin_dgl.reporting.results import points
+from egin_dgl.reporting.units import unit_of
+from egin_dgl.training.metrics import LOSSES
 from egin_dgl.training.statistics import Comparison, compare, holm
 
 LEVEL = 0.05
@@ -30,17 +31,18 @@ class ModelComparison:
 
     @property
     def sentence(self) -> str:
-        test, difference = self.test, abs(100 * self.test.difference)
-        better, worse = (self.first, self.second) if test.difference > 0 else (self.second, self.first)
-        low, high = (100 * bound for bound in (test.low, test.high))
-        if test.difference < 0:
-            low, high = -high, -low
-        measure = f"{difference:.1f} points in test {self.metric} by {self.protocol}"
+        test, unit = self.test, unit_of(self.metric)
+        better, worse = self.first, self.second
+        if (test.difference > 0) == (self.metric in LOSSES):
+            better, worse = worse, better
+        # The interval of what the better one is ahead by, which is positive, whichever that is.
+        low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
+        measure = f"{unit.text(abs(test.difference))}{unit.name} in test {self.metric} by {self.protocol}"
         p = f"p = {test.p:.3g}" + ("" if self.p_holm == test.p else f", {self.p_holm:.3g} by Holm")
         folds = (
             f"{test.folds} of {self.expected} folds" if test.folds < self.expected else f"{test.folds} folds"
         )
-        evidence = f"95 % interval {points(low)} to {points(high)}, {p}, {folds}"
+        evidence = f"95 % interval {unit.signed(low)} to {unit.signed(high)}, {p}, {folds}"
         if test.difference == 0:
             return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds})."
         if self.p_holm < LEVEL:

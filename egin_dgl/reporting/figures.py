@@ -17,11 +17,13 @@ MOST_PANELS = 4  # side by side
 
 
 def curves_figure(histories: Sequence[History], title: str) -> Figure:
-    """Loss and accuracy by epoch: the mean over folds, and a band of one standard deviation."""
+    """Loss and accuracy by epoch, or by the penalty C: the mean over folds, and a band of one standard deviation."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     figure.suptitle(title)
     reached = min(len(history) for history in histories)
-    epochs = np.arange(1, reached + 1)
+    kernel = histories[0][0].C is not None
+    steps = [record.C if kernel else record.epoch for record in histories[0][:reached]]
+    labels = {"loss": "cross-entropy of decision values" if kernel else "loss", "accuracy": "accuracy"}
     for axes, quantity in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
         for part, color in PARTS.items():
             rows = [
@@ -32,12 +34,15 @@ def curves_figure(histories: Sequence[History], title: str) -> Figure:
             if np.isnan(values).any():
                 continue
             mean, std = values.mean(axis=0), values.std(axis=0)
-            axes.plot(epochs, mean, color=color, label={"val": "validation"}.get(part, part))
+            name = {"val": "validation"}.get(part, part)
+            axes.plot(steps, mean, color=color, label=name, marker="o" if kernel else None)
             low = (
                 np.maximum(mean - std, mean / 10) if quantity == "loss" else mean - std
             )  # a log axis has no zero
-            axes.fill_between(epochs, low, mean + std, color=color, alpha=0.15, linewidth=0)
-        axes.set(xlabel="epoch", ylabel=quantity)
+            axes.fill_between(steps, low, mean + std, color=color, alpha=0.15, linewidth=0)
+        axes.set(xlabel="C" if kernel else "epoch", ylabel=labels[quantity])
+        if kernel:
+            axes.set_xscale("log")
         if quantity == "loss":
             axes.set_yscale("log")  # sums over nodes start with losses a hundred times those they end with
         axes.grid(alpha=0.3)
@@ -65,7 +70,7 @@ def confusion_figure(counts: np.ndarray, class_names: Sequence[str], title: str)
 
 def results_figure(table: ResultTable) -> Figure:
     """Means with their 95 % intervals: a panel a column, a line and a colour a row."""
-    layout = table.layout
+    layout, unit = table.layout, table.unit
     across = min(MOST_PANELS, len(layout.columns))
     down = -(-len(layout.columns) // across)
     labels = [layout.row_label(row) for row in layout.rows]
@@ -82,9 +87,11 @@ def results_figure(table: ResultTable) -> Figure:
             entry = table.entries.get((row, column))
             if entry is None or entry.score is None:
                 continue
-            color, mean = palette[place % len(palette)], 100 * entry.score.mean
+            color, mean = palette[place % len(palette)], unit.factor * entry.score.mean
             if bounds := entry.cell.interval(entry.score):
-                axes.plot(100 * np.array(bounds), [place, place], color=color, alpha=0.6, linewidth=1.8)
+                axes.plot(
+                    unit.factor * np.array(bounds), [place, place], color=color, alpha=0.6, linewidth=1.8
+                )
             face = color if entry.counts else "white"
             axes.plot(mean, place, "o", color=color, markerfacecolor=face, markersize=6)
             if not entry.counts:
@@ -102,7 +109,7 @@ def results_figure(table: ResultTable) -> Figure:
     panels[0, 0].set_ylim(len(labels) - 0.4, -0.6)
     for axes in list(panels.flat)[len(layout.columns) :]:
         axes.set_visible(False)
-    figure.supxlabel(f"test {table.metric} in %; lines: 95 % intervals of the mean", fontsize=9)
+    figure.supxlabel(f"test {table.metric}{unit.remark}; lines: 95 % intervals of the mean", fontsize=9)
     if marks:
         figure.legend(marks.values(), marks, loc="outside lower right", fontsize=8, frameon=False)
     return figure

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from egin_dgl.reporting.comparison import ModelComparison
 from egin_dgl.reporting.layout import brief, value
 from egin_dgl.reporting.ranks import Ranks
-from egin_dgl.reporting.results import ResultTable, points
+from egin_dgl.reporting.results import ResultTable
+from egin_dgl.reporting.tables import span
+from egin_dgl.reporting.units import unit_of
 from egin_dgl.training.protocols import PROTOCOLS
 
 TEX = {
@@ -70,7 +72,7 @@ def comparison_title(comparisons: Sequence[ModelComparison]) -> str:
     one = comparisons[0]
     return (
         f"{one.first} against {one.second}: corrected resampled t-test on the same folds, "
-        f"test {one.metric} in %, protocol {one.protocol}"
+        f"test {one.metric}{unit_of(one.metric).remark}, protocol {one.protocol}"
     )
 
 
@@ -79,9 +81,9 @@ def comparison_lines(comparisons: Sequence[ModelComparison]) -> list[list[str]]:
     header = ["dataset", comparisons[0].first, comparisons[0].second, "difference", "95 % interval", "t", "p"]
     lines = [[*header, *(["p, Holm"] if several else []), "folds"]]
     for one in comparisons:
-        test = one.test
-        line = [one.dataset, *(f"{100 * mean:.1f}" for mean in one.means), points(100 * test.difference)]
-        line += [f"{points(100 * test.low)} to {points(100 * test.high)}", f"{test.t:.2f}".replace("-", "−")]
+        test, unit = one.test, unit_of(one.metric)
+        line = [one.dataset, *(unit.text(mean) for mean in one.means), unit.signed(test.difference)]
+        line += [f"{unit.signed(test.low)} to {unit.signed(test.high)}", f"{test.t:.2f}".replace("-", "−")]
         line += [f"{test.p:.3g}", *([f"{one.p_holm:.3g}"] if several else [])]
         line.append(str(test.folds) if test.folds == one.expected else f"{test.folds}/{one.expected}")
         lines.append(line)
@@ -105,8 +107,11 @@ def tex(text: str) -> str:
 
 
 def long_csv(table: ResultTable) -> str:
-    """A line for each cell and protocol, in % with four decimals; a cell without any fold has one line without values."""
-    layout = table.layout
+    """A line for each cell and protocol; a cell without any fold has one line without values.
+
+    Scores in % with four decimals, losses with six; `averaged` is the number of epochs that a value is the mean of.
+    """
+    layout, unit = table.layout, table.unit
     names = [
         "model",
         "dataset",
@@ -119,7 +124,7 @@ def long_csv(table: ResultTable) -> str:
         "low",
         "high",
     ]
-    names += ["folds", "expected_folds", "complete", "seeds", "paper", "difference", "folder"]
+    names += ["averaged", "folds", "expected_folds", "complete", "seeds", "paper", "difference", "folder"]
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -136,10 +141,11 @@ def long_csv(table: ResultTable) -> str:
         for protocol, entry in scored:
             low, high = cell.interval(entry.score) or (None, None)
             numbers = {"mean": entry.score.mean, "std": entry.score.std, "low": low, "high": high}
-            numbers = {name: "" if n is None else f"{100 * n:.4f}" for name, n in numbers.items()}
+            numbers["difference"] = entry.difference
+            numbers = {name: "" if n is None else unit.exact(n) for name, n in numbers.items()}
             beside = {"paper": entry.published.mean if entry.published else ""}
-            beside["difference"] = "" if entry.difference is None else f"{entry.difference:.4f}"
             marks = {"protocol": protocol, "optimistic": str(entry.score.optimistic).lower()}
+            marks["averaged"] = span(entry.score.averaged or ())
             writer.writerow(record | marks | numbers | beside)
         if not scored:
             writer.writerow(record)

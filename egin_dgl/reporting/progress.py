@@ -56,10 +56,10 @@ class FoldProgress:
         self.seconds[fold] += record.seconds
         if record.epoch % max(1, self.epochs // 4) == 0 or record.epoch == self.epochs:
             left = self.seconds[fold] / record.epoch * (self.epochs - record.epoch)
-            self.console.print(
-                f"fold {fold}  epoch {record.epoch}/{self.epochs}  {describe(record)}  {left:.0f} s left",
-                highlight=False,
-            )
+            step = f"epoch {record.epoch}/{self.epochs}"
+            if record.C is not None:
+                step = f"C {record.C:g}, {record.epoch}/{self.epochs}"
+            self.console.print(f"fold {fold}  {step}  {describe(record)}  {left:.0f} s left", highlight=False)
 
 
 def describe(record: EpochRecord) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from egin_dgl.reporting.results import ResultTable, as_printed
+from egin_dgl.reporting.results import ResultTable
+from egin_dgl.training.metrics import LOSSES
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,14 @@ def rank(table: ResultTable) -> Ranks | None:
         return None
     # As printed, so that whoever ranks the table by hand finds the same, and every bold value is a dataset won.
     means = np.array(
-        [[as_printed(table.entries[row, column].score) for column in datasets] for row in layout.rows]
+        [
+            [table.unit.rounded(table.entries[row, column].score.mean) for column in datasets]
+            for row in layout.rows
+        ]
     )
-    ranks = stats.rankdata(-means, axis=0)
+    if table.metric not in LOSSES:
+        means = -means
+    ranks = stats.rankdata(means, axis=0)
     p = None
     if min(means.shape) >= 3 and (means != means[0]).any():
         p = float(stats.friedmanchisquare(*means).pvalue)
@@ -62,7 +68,7 @@ def rank(table: ResultTable) -> Ranks | None:
         rows=tuple(layout.row_label(row) for row in layout.rows),
         datasets=tuple(datasets),
         mean_ranks=tuple(ranks.mean(axis=1).tolist()),
-        won=tuple((means == means.max(axis=0)).sum(axis=1).tolist()),
+        won=tuple((means == means.min(axis=0)).sum(axis=1).tolist()),
         friedman_p=p,
         protocol=table.protocol_label,
     )

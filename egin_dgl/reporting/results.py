@@ -9,8 +9,9 @@ from egin_dgl.reporting.cells import Cell, join
 from egin_dgl.reporting.layout import ABSENT, Layout, lay_out, short, value
 from egin_dgl.reporting.paper import PUBLISHED, SOURCE, Published
 from egin_dgl.reporting.runs import Run
-from egin_dgl.reporting.tables import CHOSEN, percent
-from egin_dgl.training.metrics import METRICS
+from egin_dgl.reporting.tables import CHOSEN, span
+from egin_dgl.reporting.units import PERCENT, Unit, unit_of
+from egin_dgl.training.metrics import LOSSES, METRICS, better
 from egin_dgl.training.protocols import PROTOCOLS, ProtocolResult
 
 
@@ -22,6 +23,7 @@ class Entry:
     score: ProtocolResult | None
     published: Published | None = None
     best: bool = False  # of the complete cells of its dataset
+    unit: Unit = PERCENT
 
     @property
     def counts(self) -> bool:
@@ -30,20 +32,20 @@ class Entry:
 
     @property
     def difference(self) -> float | None:
-        """From the published mean, in points."""
-        return 100 * self.score.mean - self.published.mean if self.counts and self.published else None
+        """From the published accuracy, as a fraction."""
+        return self.score.mean - self.published.mean / 100 if self.counts and self.published else None
 
     @property
     def text(self) -> str:
         if self.score is None:
             return self.cell.state if not self.cell.complete else ABSENT
-        folds = len(self.score.per_fold)
-        text = percent(self.score.mean, self.score.std) if folds > 1 else f"{100 * self.score.mean:.1f}"
+        mean, std = self.score.mean, self.score.std
+        text = self.unit.spread(mean, std) if len(self.score.per_fold) > 1 else self.unit.text(mean)
         if not self.cell.complete:
             text += f" [{self.cell.state}]"
         if self.published:
             beside = [f"{self.published.mean:.1f}"]
-            beside += [points(self.difference)] if self.difference is not None else []
+            beside += [self.unit.signed(self.difference)] if self.difference is not None else []
             text += f" ({', '.join(beside)})"
         return text
 
@@ -57,6 +59,10 @@ class ResultTable:
     metric: str
     paper: bool
 
+    @property
+    def unit(self) -> Unit:
+        return unit_of(self.metric)
+
     @cached_property
     def entries(self) -> dict[tuple[tuple[str, ...], str], Entry]:
         """By row and column."""
@@ -67,16 +73,15 @@ class ResultTable:
         for place, score in scores.items():
             cell = self.layout.places[place]
             if score and cell.complete:
-                means.setdefault(cell.dataset, []).append(as_printed(score))
+                means.setdefault(cell.dataset, []).append(self.unit.rounded(score.mean))
         entries = {}
         for place, score in scores.items():
             cell = self.layout.places[place]
             rivals = means.get(cell.dataset, [])
-            best = (
-                len(rivals) > 1 and cell.complete and score is not None and as_printed(score) == max(rivals)
-            )
+            best = len(rivals) > 1 and cell.complete and score is not None
+            best = best and self.unit.rounded(score.mean) == better(self.metric)(rivals)
             published = PUBLISHED.get((cell.model, cell.dataset)) if self.paper else None
-            entries[place] = Entry(cell, score, published, best)
+            entries[place] = Entry(cell, score, published, best, self.unit)
         return entries
 
     @property
@@ -90,24 +95,28 @@ class ResultTable:
     @property
     def title(self) -> str:
         subject = f"{self.layout.subject}: " if self.layout.subject else ""
-        return f"{subject}test {self.metric} in %, mean ± std over folds, protocol {self.protocol_label}"
+        return f"{subject}test {self.metric}{self.unit.remark}, mean ± std over folds, protocol {self.protocol_label}"
 
     @cached_property
     def notes(self) -> list[str]:
         """What a reader must know to read the numbers right."""
         entries = self.entries.values()
-        notes = [f"{self.protocol}: the epoch was chosen {CHOSEN[self.protocol]}."]
+        notes = [self.choice]
         if any(entry.best for entry in entries):
             notes.append("Bold: the best of the complete cells of a dataset.")
         if any(entry.score and not entry.cell.complete for entry in entries):
             notes.append(
                 "[n/m folds]: folds are missing, so that the value is left out of bold, ranks and comparisons."
             )
-        if any(entry.cell.complete and entry.score is None for entry in entries):
-            others = sorted({e.cell.headline for e in entries if e.cell.complete and e.score is None})
+        absent = [entry.cell for entry in entries if entry.cell.complete and entry.score is None]
+        if others := sorted({cell.headline for cell in absent if not cell.protocols[self.protocol]}):
             notes.append(
                 f"{ABSENT}: these runs have no {self.metric} by {self.protocol}; their own protocol: "
                 f"{', '.join(others)}."
+            )
+        if self.metric in LOSSES and any(cell.is_kernel for cell in absent):
+            notes.append(
+                f"{ABSENT}: the decision values of a kernel machine are no probabilities and have no {self.metric}."
             )
         if undefined := sum(len(e.cell.results) - len(e.score.per_fold) for e in entries if e.score):
             notes.append(
@@ -119,6 +128,17 @@ class ResultTable:
                 "The paper's protocol has no validation part: common_epoch of cv=paper is nearest to it."
             )
         return notes + self.setting_notes
+
+    @property
+    def choice(self) -> str:
+        """What the protocol chose, and how; of a mean over epochs, of how many."""
+        scored = [entry for entry in self.entries.values() if entry.score]
+        kernels = [entry.cell.is_kernel for entry in scored]
+        chosen = "C" if kernels and all(kernels) else "the epoch"
+        chosen += " (of a kernel machine C)" if any(kernels) and not all(kernels) else ""
+        averaged = [number for entry in scored for number in entry.score.averaged or ()]
+        how = CHOSEN[self.protocol].format(averaged=span(averaged))
+        return f"{self.protocol}: {chosen} was chosen {how}."
 
     @property
     def setting_notes(self) -> list[str]:
@@ -186,16 +206,6 @@ def result_tables(
     default = "selected" if "selected" in headlines else "common_epoch"
     wanted = present if protocol == "all" else [protocol or default]
     return [ResultTable(layout, name, metric, paper) for name in wanted]
-
-
-def as_printed(score: ProtocolResult) -> float:
-    """Two means that print alike are equally good."""
-    return round(100 * score.mean, 1)
-
-
-def points(difference: float) -> str:
-    """Signed, with a true minus."""
-    return f"{difference:+.1f}".replace("-", "−")
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,15 +1,17 @@
 """Tables on the terminal."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.box import SIMPLE
 from rich.table import Table
 
 from egin_dgl.ewl.audit import Audit
+from egin_dgl.reporting.units import PERCENT
 
 
 def summary_table(summary: dict) -> Table:
-    """One run: a row per protocol, the majority class beside it for scale."""
+    """One run: a row per protocol, the majority class beside it for scale. Kernel machines have C in place of epochs."""
     title = f"{summary['model']} on {summary['dataset']}: test accuracy over {summary['folds']} "
     title += "folds" if summary["folds"] > 1 else "fold"
     if summary["folds"] < summary["k"]:
@@ -18,19 +20,22 @@ def summary_table(summary: dict) -> Table:
     table.add_column("protocol")
     table.add_column("mean ± std, %", justify="right")
     table.add_column("95 %", justify="right")
-    table.add_column("epoch", justify="right")
-    table.add_column("epoch chosen on")
+    choice = "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
+    table.add_column(choice, justify="right")
+    table.add_column(f"{choice} chosen on")
     for name, result in summary["protocols"].items():
         if result is None:
             continue
         style = "bold" if name == summary["headline"] else ("dim" if result["optimistic"] else None)
-        epoch = result.get("epoch", "")
+        chosen = listed(result.get(choice, []))
+        # An earlier version did not say how many epochs last_20 had.
+        averaged = span(listed(result["averaged"])) if "averaged" in result else "20 or fewer"
         table.add_row(
             name,
-            percent(result["mean"], result["std"]),
+            PERCENT.spread(result["mean"], result["std"]),
             between(result["interval"]),
-            "each" if isinstance(epoch, list) else str(epoch),
-            CHOSEN_ON[name],
+            "each" if len(chosen) > 1 else span(chosen),
+            CHOSEN_ON[name].format(averaged=averaged),
             style=style,
         )
     table.add_section()
@@ -43,19 +48,28 @@ CHOSEN = {
     "common_epoch": "on the test parts together (optimistic)",
     "best_per_fold": "on each test part (most optimistic)",
     "last": "in advance",
-    "last_20": "in advance, mean of the last 20",
+    "last_20": "in advance, mean of the last {averaged}",
 }
 CHOSEN_ON = {
     "selected": "validation",
     "common_epoch": "test: optimistic",
     "best_per_fold": "own test: optimistic",
     "last": "nothing",
-    "last_20": "nothing, mean of 20",
+    "last_20": "nothing, mean of {averaged}",
 }
 
 
-def percent(mean: float, std: float) -> str:
-    return f"{100 * mean:.1f} ± {100 * std:.1f}"
+def span(values: Sequence[float]) -> str:
+    """From the smallest to the largest of the values; nothing for none."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def listed(value: float | list[float]) -> list[float]:
+    """summary.json has one number where all folds agree."""
+    return value if isinstance(value, list) else [value]
 
 
 def between(interval: list[float] | None) -> str:
@@ -69,15 +83,17 @@ def headline_label(summary: dict) -> str:
 
 
 def metrics_line(summary: dict) -> str:
-    """The other metrics of the headline, and what an inner selection chose."""
+    """The other metrics of the headline, and what was chosen fold by fold: by an inner selection, or the C of kernels."""
     found = [
         f"{name} {value['mean']:.3f}"
         for name, value in summary["metrics"].items()
         if value["mean"] is not None and name != "accuracy"
     ]
     lines = [f"{headline_label(summary)}, other metrics: {', '.join(found)}"]
+    penalties = listed(summary["protocols"][summary["headline"]].get("C", []))
+    chosen_by_fold = summary.get("chosen", []) + [{"C": f"{C:g}"} for C in penalties if len(penalties) > 1]
     choices = Counter(
-        ", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in summary.get("chosen", [])
+        ", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in chosen_by_fold
     )
     lines += [
         f"chosen in {count} of {summary['folds']} folds: {text}" for text, count in choices.most_common()

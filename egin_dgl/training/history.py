@@ -31,6 +31,9 @@ class EpochRecord:
     # None: of a run made before there were windows, which goes on choosing by single epochs.
     choice_score: float | None = None
     choice_loss: float | None = None
+    C: float | None = (
+        None  # of a kernel machine, which has a row for each penalty; None, and no column, for networks
+    )
 
     @property
     def validation_rank(self) -> tuple[float, float]:
@@ -66,7 +69,9 @@ def with_choice(history: History, record: EpochRecord, window: int) -> EpochReco
 def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = [field.name for field in fields(EpochRecord)]
+    history = list(history)
+    columns = [field.name for field in fields(EpochRecord)]
+    names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
     writer.writerow(names)
     for record in history:
         # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.

@@ -1,7 +1,9 @@
 """Fit a kernel machine on one fold: the same job, history and protocols as a network.
 
 What an epoch is to a network, a value of the penalty C is to a support vector machine: each is tried in turn, its
-accuracies are a row of the history, and a protocol chooses between the rows, `selected` on the validation part.
+accuracies are a row of the history, and a protocol chooses between the rows, `selected` on the validation part. A
+machine has no last epoch, and its decision values are no log-probabilities: the loss in the history, their
+cross-entropy all the same, breaks ties between values of C and is no log loss.
 """
 
 import math
@@ -59,6 +61,7 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
                 lr=math.nan,
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
+                C=penalty,
             )
             record = with_choice(history, record, window=1)
             history.append(record)

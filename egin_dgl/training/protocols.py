@@ -6,10 +6,11 @@ Which epoch a published number was read at changes it by many points, so a table
 - common_epoch: one epoch for all folds, where the mean test accuracy peaks, as GIN's authors did. Optimistic.
 - best_per_fold: the best test epoch of each fold. The most optimistic.
 - last: the last epoch. Honest, if the number of epochs was not tuned on the test parts.
-- last_20: the mean of the last 20 epochs.
+- last_20: the mean of the last 20 epochs, or of as many as there are, which is said.
 
 A protocol that needs what was not measured (a validation part, or the test part at an epoch where it was left alone)
-is None.
+is None. So are last and last_20 of a kernel machine: it has a row for each penalty C instead of an epoch, and to read
+the largest C, or the mean over several, would mean nothing.
 """
 
 import math
@@ -24,11 +25,18 @@ from egin_dgl.training.statistics import interval
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """Accuracies as fractions; std over folds with ddof 0; `epochs` are those the test part was read at."""
+    """Accuracies as fractions; std over folds with ddof 0; `epochs` are those the test part was read at.
+
+    Of kernel machines `epochs` are the rows of the history, and `penalties` the values of C in them.
+    """
 
     per_fold: tuple[float, ...]
     epochs: tuple[int, ...] | None
     optimistic: bool
+    penalties: tuple[float, ...] | None = None
+    averaged: tuple[int, ...] | None = (
+        None  # how many epochs of each fold, where the value is a mean over epochs
+    )
 
     @property
     def mean(self) -> float:
@@ -42,15 +50,32 @@ class ProtocolResult:
         """For summary.json; `test_to_train` is the ratio of the parts' sizes, which the interval depends on."""
         record = {"mean": self.mean, "std": self.std, "interval": interval(self.per_fold, test_to_train)}
         record["per_fold"] = list(self.per_fold)
-        if self.epochs is not None:
-            record["epoch"] = self.epochs[0] if len(set(self.epochs)) == 1 else list(self.epochs)
+        if self.penalties is not None:
+            record["C"] = one_or_all(self.penalties)
+        elif self.epochs is not None:
+            record["epoch"] = one_or_all(self.epochs)
+        if self.averaged is not None:
+            record["averaged"] = one_or_all(self.averaged)
         return record | {"optimistic": self.optimistic}
+
+
+def one_or_all(values: tuple) -> float | list:
+    """What all folds have in common, or a value for each."""
+    return values[0] if len(set(values)) == 1 else list(values)
+
+
+def has_epochs(history: History) -> bool:
+    """Whether it is a network's: only that has a learning rate (C was not always noted)."""
+    return not math.isnan(history[0].lr)
 
 
 def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult | None:
     """Read each fold's test accuracy at its epoch (from 1)."""
-    scores = tuple(h[epoch - 1].test_accuracy for h, epoch in zip(histories, epochs, strict=True))
-    return None if np.isnan(scores).any() else ProtocolResult(scores, tuple(epochs), optimistic)
+    rows = [history[epoch - 1] for history, epoch in zip(histories, epochs, strict=True)]
+    scores, penalties = tuple(row.test_accuracy for row in rows), tuple(row.C for row in rows)
+    if np.isnan(scores).any():
+        return None
+    return ProtocolResult(scores, tuple(epochs), optimistic, None if None in penalties else penalties)
 
 
 def selected(histories: Sequence[History]) -> ProtocolResult | None:
@@ -78,12 +103,17 @@ def best_per_fold(histories: Sequence[History]) -> ProtocolResult | None:
 
 
 def last(histories: Sequence[History]) -> ProtocolResult | None:
+    if not all(map(has_epochs, histories)):
+        return None
     return at_epochs(histories, [len(history) for history in histories], optimistic=False)
 
 
 def last_20(histories: Sequence[History]) -> ProtocolResult | None:
-    scores = tuple(float(np.mean([r.test_accuracy for r in history[-20:]])) for history in histories)
-    return None if np.isnan(scores).any() else ProtocolResult(scores, None, optimistic=False)
+    ends = [history[-20:] for history in histories]
+    scores = tuple(float(np.mean([record.test_accuracy for record in end])) for end in ends)
+    if np.isnan(scores).any() or not all(map(has_epochs, histories)):
+        return None
+    return ProtocolResult(scores, None, optimistic=False, averaged=tuple(map(len, ends)))
 
 
 PROTOCOLS: dict[str, Callable[[Sequence[History]], ProtocolResult | None]] = {

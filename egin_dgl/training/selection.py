@@ -5,14 +5,13 @@ import math
 import torch
 from torch import Tensor
 
+from egin_dgl.training.metrics import METRICS
+
 
 def selection_score(name: str, logits: Tensor, labels: Tensor) -> float:
     """The metric called `name` of the validation part; NaN for an empty part, or where it is not defined."""
     if len(labels) == 0:
         return math.nan
-    # Here, because importing torchmetrics takes seconds and every fold worker would pay for it.
-    from egin_dgl.training.metrics import METRICS
-
     return METRICS[name](logits, labels)
 
 

@@ -1,5 +1,6 @@
 """From the folds' results to summary.json: protocols, further metrics, and what the numbers can be held against."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,13 +9,15 @@ from torch import Tensor
 
 from egin_dgl.training.history import best_on_validation
 from egin_dgl.training.job import FoldResult
-from egin_dgl.training.metrics import confusion, score
-from egin_dgl.training.protocols import evaluate, headline
+from egin_dgl.training.metrics import LOSSES, confusion, score
+from egin_dgl.training.protocols import evaluate, has_epochs, headline
 
 
 def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     """Accuracies are fractions, std is over folds with ddof 0; metrics are read at the headline's epochs.
 
+    The decision values of a kernel machine are no log-probabilities: its log loss, Brier score and calibration error
+    are null.
     `validation_score` is what a search over settings may look at: the mean, over folds, of the best validation score.
     """
     histories = [result.history for result in results]
@@ -22,7 +25,9 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     chosen = headline(protocols)
     ratio = test_to_train(k, validation)
     scores = [score(*part) for part in test_parts(results, protocols[chosen].epochs)]
-    best = [best_on_validation(history).val_score for history in histories] if validation else []
+    if not all(map(has_epochs, histories)):
+        scores = [fold | dict.fromkeys(LOSSES, math.nan) for fold in scores]
+    best = [best_on_validation(history).validation_rank[0] for history in histories] if validation else []
     summary = {
         "folds": len(results),
         "k": k,

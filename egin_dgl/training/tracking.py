@@ -31,6 +31,8 @@ class FoldTracker:
             value = getattr(record, name)
             if value == value:  # NaN: no such part
                 self.writer.add_scalar(tag, value, record.epoch)
+        if record.C is not None:  # which penalty this step is: steps are whole numbers
+            self.writer.add_scalar("kernel/C", record.C, record.epoch)
         for layer, eps in epsilons.items():
             self.writer.add_scalar(f"epsilon/{layer}", eps, record.epoch)
 

@@ -1,6 +1,7 @@
 """Two models on the same folds."""
 
 import json
+import re
 
 import pytest
 from run_folders import as_dataset
@@ -8,6 +9,7 @@ from run_folders import as_dataset
 from egin_dgl.errors import ConfigError
 from egin_dgl.reporting.cells import join
 from egin_dgl.reporting.comparison import compare_models
+from egin_dgl.reporting.formats import comparison_lines, comparison_title
 from egin_dgl.reporting.layout import lay_out
 from egin_dgl.reporting.runs import find_runs
 from egin_dgl.training.statistics import compare, holm
@@ -30,6 +32,17 @@ def test_the_test_is_that_of_the_runs_per_fold_values(run_of, sweep):
     assert found.p_holm == found.test.p and found.means == tuple(sum(v) / 3 for v in values)
     assert found.sentence.startswith("On bonds no difference is shown: EGIN-E is")
     assert "optimistic" in compare_models(layout, "egin_e", "gin", "common_epoch")[0].sentence
+
+
+def test_of_a_loss_the_smaller_is_better(sweep):
+    (found,) = compare_models(layout_of(sweep((), GIN)), "egin_e", "gin", "selected", "log_loss")
+    order = ["EGIN-E", "GIN"] if found.means[0] < found.means[1] else ["GIN", "EGIN-E"]
+    assert re.findall(r"EGIN-E|GIN", found.sentence) == order
+    ahead = f"by {abs(found.means[0] - found.means[1]):.3f} in test log_loss by selected"
+    assert ahead in found.sentence and "points" not in found.sentence
+    assert "test log_loss (smaller is better)" in comparison_title([found])
+    _, numbers = comparison_lines([found])
+    assert numbers[1:3] == [f"{mean:.3f}" for mean in found.means]
 
 
 def test_on_several_datasets_the_p_values_are_adjusted(sweep):

@@ -16,6 +16,7 @@ from egin_dgl.reporting.ranks import rank
 from egin_dgl.reporting.report import make_report, write_table
 from egin_dgl.reporting.results import ResultTable, result_tables
 from egin_dgl.reporting.runs import find_runs
+from egin_dgl.training.metrics import LOSSES
 
 WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
 
@@ -134,6 +135,35 @@ def test_all_protocols_and_other_metrics(sweep):
         table_of(folder, metric="speed")
     with pytest.raises(ConfigError, match="no protocol 'lucky'; valid: selected"):
         table_of(folder, protocol="lucky")
+
+
+@pytest.mark.parametrize("metric", LOSSES)
+def test_of_a_loss_the_smallest_is_best_and_it_is_no_percentage(sweep, metric):
+    folder = sweep((), ("model=gin",), (), ("model=gin",))
+    for job in (2, 3):
+        as_dataset(folder / f"{job}_job", "strokes")
+    table = table_of(folder, metric=metric)
+    means = {place: entry.score.mean for place, entry in table.entries.items()}
+    smallest = min(round(mean, 3) for mean in means.values())
+    assert {place for place, entry in table.entries.items() if entry.best} == {
+        place for place, mean in means.items() if round(mean, 3) == smallest
+    }
+    ranks = rank(table)
+    first = ranks.order[0]
+    assert round(means[table.layout.rows[first], "bonds"], 3) == smallest and ranks.won[first] == 2
+    assert f"test {metric} (smaller is better)," in table.title and "%" not in table.title
+    text = markdown(table)
+    rows = [row for row in csv.DictReader(io.StringIO(long_csv(table))) if row["protocol"] == "selected"]
+    assert [row["mean"] for row in rows] == [f"{mean:.6f}" for mean in means.values()]
+    assert all(f"{mean:.3f} ± " in text for mean in means.values())
+
+
+def test_last_20_says_in_every_form_how_many_epochs_it_averaged(sweep):
+    table = table_of(sweep((), ("trainer.epochs=4",)), protocol="last_20")
+    note = "last_20: the epoch was chosen in advance, mean of the last 4 to 6."
+    assert note in markdown(table) and note.replace("_", r"\_") in latex(table)
+    rows = [row for row in csv.DictReader(io.StringIO(long_csv(table))) if row["averaged"]]
+    assert [(row["protocol"], row["averaged"]) for row in rows] == [("last_20", "4"), ("last_20", "6")]
 
 
 def test_the_paper_stands_beside_with_the_difference(sweep):

@@ -3,41 +3,103 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax, logsumexp
 from sklearn import metrics as sk
 
-from egin_dgl.training.metrics import METRICS, score
+from egin_dgl.training.metrics import LOSSES, METRICS, auroc, average_precision, score
 from egin_dgl.training.options import SELECT_BY
 from egin_dgl.training.selection import balanced_weights, selection_score
 
 
-def sample(classes, present, n=200):
+def sample(classes, present, n=200, scale=1.0):
     generator = torch.Generator().manual_seed(classes)
     labels = torch.tensor(present)[torch.randint(len(present), (n,), generator=generator)]
     logits = torch.randn(n, classes, generator=generator) + 1.5 * torch.eye(classes)[labels]
     logits[:, [c for c in range(classes) if c not in present]] -= 50  # never predicted, as never seen
-    return logits, labels
+    return scale * logits, labels
 
 
 def reference(logits, labels):
-    predicted, truth = logits.argmax(dim=1).numpy(), labels.numpy()
-    probabilities = logits.softmax(dim=1).numpy()
-    present = np.unique(truth)[1:] if logits.shape[1] == 2 else np.unique(truth)
+    """By scikit-learn, which has no calibration error: that by its definition, bin by bin."""
+    z, truth = logits.double().numpy(), labels.numpy()
+    predicted, classes = z.argmax(axis=1), z.shape[1]
+    present = np.unique(truth)[1:] if classes == 2 else np.unique(truth)
+    margins = {c: z[:, c] - logsumexp(np.delete(z, c, axis=1), axis=1) for c in present}
+    p = np.exp(log_softmax(z, axis=1))
+    true = np.eye(classes)[truth]
     return {
         "accuracy": sk.accuracy_score(truth, predicted),
-        "balanced_accuracy": sk.balanced_accuracy_score(truth, predicted),
-        "f1_macro": sk.f1_score(truth, predicted, average="macro"),
-        "mcc": sk.matthews_corrcoef(truth, predicted),
-        "auroc": np.mean([sk.roc_auc_score(truth == c, probabilities[:, c]) for c in present]),
-        "average_precision": np.mean(
-            [sk.average_precision_score(truth == c, probabilities[:, c]) for c in present]
+        "balanced_accuracy": sk.recall_score(
+            truth, predicted, labels=np.unique(truth), average="macro", zero_division=0
         ),
+        "f1_macro": sk.f1_score(truth, predicted, average="macro", zero_division=0),
+        "mcc": sk.matthews_corrcoef(truth, predicted),
+        "auroc": np.mean([sk.roc_auc_score(truth == c, margins[c]) for c in present]),
+        "average_precision": np.mean([sk.average_precision_score(truth == c, margins[c]) for c in present]),
+        "log_loss": -log_softmax(z, axis=1)[np.arange(len(truth)), truth].mean(),
+        "brier": sk.mean_squared_error(true, p) * (1 if classes == 2 else classes),
+        "ece": calibration_error(p, predicted == truth),
     }
 
 
-@pytest.mark.parametrize(("classes", "present"), [(2, [0, 1]), (5, [0, 1, 2, 3, 4]), (6, [1, 3, 4])])
-def test_every_metric_is_scikit_learns_also_where_classes_are_absent(classes, present):
-    logits, labels = sample(classes, present)
-    assert score(logits, labels) == pytest.approx(reference(logits, labels), abs=1e-5)
+def calibration_error(p, correct):
+    confidence, error = p.max(axis=1), 0.0
+    for b in range(15):
+        inside = (b / 15 < confidence) & (confidence <= (b + 1) / 15)
+        if inside.any():
+            error += inside.mean() * abs(correct[inside].mean() - confidence[inside].mean())
+    return error
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+@pytest.mark.parametrize(
+    ("classes", "present"),
+    [(2, [0, 1]), (5, [0, 1, 2, 3, 4]), (6, [1, 3, 4]), (30, list(range(30)))],
+)
+def test_every_metric_is_scikit_learns_also_where_classes_are_absent(classes, present, scale):
+    logits, labels = sample(classes, present, scale=scale)
+    assert score(logits, labels) == pytest.approx(reference(logits, labels), rel=1e-12, abs=1e-12)
+
+
+@st.composite
+def scored_graphs(draw):
+    """Two classes or more present; graphs repeat, so that many tie, and otherwise differ by more than rounding."""
+    classes, different, n = draw(st.integers(2, 6)), draw(st.integers(1, 8)), draw(st.integers(2, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = draw(st.sampled_from([0.1, 1.0, 30.0, 1000.0])) * rng.standard_normal((different, classes))
+    labels = st.lists(st.integers(0, classes - 1), min_size=n, max_size=n)
+    truth = draw(labels.filter(lambda ys: len(set(ys)) > 1))
+    return torch.from_numpy(rows[rng.integers(different, size=n)]).float(), torch.tensor(truth)
+
+
+@given(scored_graphs())
+@settings(max_examples=200, deadline=None)
+def test_ties_and_margins_of_a_thousand_are_ranked_as_scikit_learn_ranks_them(graphs):
+    assert score(*graphs) == pytest.approx(reference(*graphs), rel=1e-12, abs=1e-12)
+
+
+def test_a_margin_that_a_softmax_saturates_still_ranks():
+    logits, labels = torch.tensor([[0.0, 20], [0, 25], [0, 18], [0, -3]]), torch.tensor([0, 1, 0, 0])
+    assert auroc(logits, labels) == average_precision(logits, labels) == 1.0
+    assert auroc(-logits, labels) == 0.0
+
+
+def test_what_a_softmax_saturates_is_log_loss_without_end():
+    logits = torch.tensor([[0.0, 1000.0], [0.0, -1000.0]])
+    wrong, right = (score(logits, torch.tensor(labels)) for labels in ([0, 1], [1, 0]))
+    assert [wrong[name] for name in LOSSES] == [1000, 1, 1]
+    assert [right[name] for name in LOSSES] == [0, 0, 0]
+
+
+def test_confidence_that_comes_true_is_calibrated_and_any_other_is_off_by_its_distance():
+    logits = torch.tensor([[0.0, math.log(3.0)]]).repeat(100, 1)  # 75 % sure of the second class
+    for hits, error in ((75, 0.0), (100, 0.25), (50, 0.25)):
+        values = score(logits, torch.tensor([1] * hits + [0] * (100 - hits)))
+        assert values["ece"] == pytest.approx(error, abs=1e-6)
+    coin = score(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]))
+    assert [coin[name] for name in LOSSES] == pytest.approx([math.log(2), 0.25, 0])
 
 
 def test_answering_the_majority_scores_well_only_in_accuracy():
@@ -49,13 +111,16 @@ def test_answering_the_majority_scores_well_only_in_accuracy():
     assert values["mcc"] == 0 and values["average_precision"] == pytest.approx(0.05)
 
 
-def test_one_class_only_leaves_ranking_metrics_undefined():
-    values = score(torch.randn(5, 3), torch.zeros(5, dtype=torch.long))
-    assert math.isnan(values["auroc"]) and math.isnan(values["average_precision"])
+def test_one_class_only_or_no_numbers_leave_ranking_metrics_undefined():
+    one = score(torch.randn(5, 3), torch.zeros(5, dtype=torch.long))
+    lost = score(torch.full((2, 2), math.nan), torch.tensor([0, 1]))
+    for values in (one, lost):
+        assert math.isnan(values["auroc"]) and math.isnan(values["average_precision"])
+    assert all(math.isfinite(one[name]) for name in LOSSES)
 
 
-def test_any_metric_can_choose_the_epoch():
-    assert tuple(METRICS) == SELECT_BY
+def test_any_metric_of_which_more_is_better_can_choose_the_epoch():
+    assert tuple(name for name in METRICS if name not in LOSSES) == SELECT_BY
     logits, labels = sample(3, [0, 1, 2])
     for name in SELECT_BY:
         assert selection_score(name, logits, labels) == score(logits, labels)[name]

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -6,7 +7,7 @@ from egin_dgl.training.history import EpochRecord, read_history, with_choice, wr
 from egin_dgl.training.protocols import evaluate, headline
 
 
-def history(test, val=None, val_loss=None):
+def history(test, val=None, val_loss=None, penalties=None):
     rows = []
     for i, accuracy in enumerate(test):
         rows.append(
@@ -19,9 +20,10 @@ def history(test, val=None, val_loss=None):
                 val_score=val[i] if val else math.nan,
                 test_loss=1.0,
                 test_accuracy=accuracy,
-                lr=0.01,
-                grad_norm=1.0,
+                lr=math.nan if penalties else 0.01,
+                grad_norm=math.nan if penalties else 1.0,
                 seconds=0.1,
+                C=penalties[i] if penalties else None,
             )
         )
     return rows
@@ -64,10 +66,8 @@ def test_a_run_made_before_there_were_windows_keeps_its_choice(tmp_path):
     """Its history has no such columns."""
     rows = history([0] * 4, val=[0.5, 0.9, 0.6, 0.6])
     write_history(tmp_path / "history.csv", rows)
-    lines = [line.rsplit(",", 2)[0] for line in (tmp_path / "history.csv").read_text().splitlines()]
-    assert "choice" not in lines[0]
-    (tmp_path / "old.csv").write_text("\n".join(lines) + "\n")
-    assert evaluate([read_history(tmp_path / "old.csv")])["selected"].epochs == (2,)
+    assert "choice" not in (tmp_path / "history.csv").read_text()
+    assert evaluate([read_history(tmp_path / "history.csv")])["selected"].epochs == (2,)
 
 
 def test_selection_never_sees_the_test_part():
@@ -102,6 +102,33 @@ def test_last_and_last_20():
     assert results["last_20"].per_fold == (0.75,)
 
 
+def test_last_20_says_how_many_epochs_it_averaged():
+    short, long = history([0.2, 0.4]), history([0.5] * 30)
+    assert evaluate([short])["last_20"].to_dict(0.1)["averaged"] == 2
+    assert evaluate([long, long])["last_20"].to_dict(0.1)["averaged"] == 20
+    mixed = evaluate([short, long])["last_20"].to_dict(0.1)
+    assert mixed["averaged"] == [2, 20] and mixed["per_fold"] == pytest.approx([0.3, 0.5])
+    assert all("averaged" not in evaluate([long])[name].to_dict(0.1) for name in ("last", "common_epoch"))
+
+
+def test_a_kernel_machine_has_a_penalty_for_an_epoch_and_no_last_one():
+    folds = [
+        history([0.5, 0.9, 0.1], val=[0.1, 0.2, 0.3], penalties=[0.1, 1, 10]),
+        history([0.5, 0.9, 0.1], val=[0.3, 0.2, 0.1], penalties=[0.1, 1, 10]),
+    ]
+    results = evaluate(folds)
+    assert results["last"] is None and results["last_20"] is None
+    chosen = {name: results[name].to_dict(0.1) for name in ("selected", "common_epoch", "best_per_fold")}
+    assert {name: record["C"] for name, record in chosen.items()} == {
+        "selected": [10, 0.1],
+        "common_epoch": 1,
+        "best_per_fold": 1,
+    }
+    assert not any("epoch" in record for record in chosen.values())
+    earlier = [[replace(record, C=None) for record in fold] for fold in folds]  # before C was noted
+    assert evaluate(earlier)["last"] is None and evaluate(earlier)["selected"].epochs == (3, 1)
+
+
 def test_std_is_over_folds_with_ddof_0():
     result = evaluate([history([0.4]), history([0.6])])["last"]
     assert result.std == pytest.approx(0.1)
@@ -118,3 +145,7 @@ def test_a_history_is_read_back_to_the_last_digit(tmp_path):
     rows = windowed(history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0]) + history([0.3]), 2)
     write_history(tmp_path / "history.csv", rows)
     assert repr(read_history(tmp_path / "history.csv")) == repr(rows)
+    assert "C" not in (tmp_path / "history.csv").read_text().splitlines()[0].split(",")
+    kernel = history([0.3, 0.4], val=[0.1, 0.2], penalties=[0.01, 1000.0])
+    write_history(tmp_path / "kernel.csv", kernel)
+    assert repr(read_history(tmp_path / "kernel.csv")) == repr(kernel)
