@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from running import SMALL, run_here
+from running import SMALL
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.folds import load_folds
@@ -15,7 +15,7 @@ from egin_dgl.training.history import read_history
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]
 
 
-def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not(tmp_path):
+def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not(run_here, tmp_path):
     edged = run_here(tmp_path / "e", *BONDS, "model=ewl_kernel", "model.depth=2")
     plain = run_here(tmp_path / "p", *BONDS, "model=wl_kernel", "model.depth=2")
     assert edged["model"] == "E-WL kernel" and plain["model"] == "1-WL kernel"
@@ -25,7 +25,7 @@ def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not
 
 
 @pytest.mark.parametrize("kind", ["linear", "precomputed"])
-def test_each_penalty_is_a_row_of_the_history(tmp_path, kind):
+def test_each_penalty_is_a_row_of_the_history(run_here, tmp_path, kind):
     options = [
         "model=ewl_kernel",
         f"model.kind={kind}",
@@ -43,7 +43,7 @@ def test_each_penalty_is_a_row_of_the_history(tmp_path, kind):
     assert again["protocols"] == summary["protocols"]
 
 
-def test_wrong_options_are_told_before_any_fold(tmp_path):
+def test_wrong_options_are_told_before_any_fold(run_here, tmp_path):
     with pytest.raises(ConfigError, match="kind must be linear or precomputed, got 'rbf'"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.kind=rbf")
     with pytest.raises(ConfigError, match="penalties must be positive numbers"):
@@ -54,7 +54,7 @@ def test_wrong_options_are_told_before_any_fold(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "embedding", "hash"])
-def test_colors_join_the_features_of_any_model_and_are_saved_with_it(tmp_path, encoding):
+def test_colors_join_the_features_of_any_model_and_are_saved_with_it(run_here, tmp_path, encoding):
     from safetensors import safe_open
 
     run_here(
@@ -67,7 +67,7 @@ def test_colors_join_the_features_of_any_model_and_are_saved_with_it(tmp_path, e
     assert ("embedding.weight" in shapes) == (encoding == "embedding")
 
 
-def test_duplicates_stay_together_when_asked(tmp_path):
+def test_duplicates_stay_together_when_asked(run_here, tmp_path):
     try:
         data = load_tu("PTC_MR", url=None)
     except DataError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 from rich.console import Console
-from running import ROOT, SMALL, command
+from running import ROOT, SMALL
 
 from egin_dgl.reporting.sweep import publish_sweep
 
@@ -19,7 +19,7 @@ SCRIPT = ROOT / "scripts" / "table.py"
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory):
+def swept(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     options = [word for word in SMALL if "hidden_dim" not in word]
     options += ["trainer.epochs=2", "trainer.workers=1", f"hydra.sweep.dir={folder}"]

@@ -1,18 +1,13 @@
 """Real run folders, each made once; a test that breaks one takes a copy."""
 
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from run_folders import LEARNING, note_like_hydra
-from running import run_here
 
 
 @pytest.fixture(scope="session")
-def run_of(tmp_path_factory):
+def run_of(run_here, tmp_path_factory):
     """A folder of a run with these options, with what Hydra would note of it."""
     made = {}
 
