@@ -23,4 +23,5 @@ def test_without_edge_features_it_stays_at_chance(run_here, model, tmp_path):
         "trainer.epochs=15",
     ]
     summary = run_here(tmp_path, *options)
-    assert 0.3 <= summary["protocols"]["selected"]["mean"] <= 0.7
+    # Whatever answers by the skeleton alone, and however, is right for 17 to 23 of this part's 40 graphs.
+    assert 17 / 40 <= summary["protocols"]["selected"]["mean"] <= 23 / 40
