@@ -11,12 +11,19 @@ FIND_PYTHON = for p in $(PYTHON) python3 python3.11 python3.10 python3.12 python
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' \
 	>/dev/null 2>&1 && { echo "$$p"; break; }; done
 
-.PHONY: help train test lint tensorboard test-dgl2
+# Settings under which sums are added up in another order, as on other processors; `here` is this one as it is.
+MACHINES ?= here avx2 compatible
+ON_here := env
+ON_avx2 := env MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2
+ON_compatible := env MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default
+
+.PHONY: help train test test-machines $(MACHINES:%=test-on-%) lint tensorboard test-dgl2
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
 	@echo 'make train         cross-validate EGIN-E on MUTAG; make train ARGS="model=egin dataset=cuneiform" for anything else'
 	@echo 'make test          run the whole test suite'
+	@echo 'make test-machines the tests of trained numbers again, under three arithmetics; MACHINES="avx2" for some'
 	@echo 'make tensorboard   look at the runs in outputs/ in a browser'
 	@echo 'make lint          check style with ruff'
 	@echo 'make test-dgl2     the suite again with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
@@ -26,6 +33,13 @@ train: $(READY)
 
 test: $(READY)
 	@$(PY) -m pytest $(ARGS)
+
+# .ci/run leaves out `here`: make test has just shown it.
+test-machines: $(MACHINES:%=test-on-%)
+
+$(MACHINES:%=test-on-%): test-on-%: $(READY)
+	@echo 'Tests of trained numbers, machine: $*'
+	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m numbers $(ARGS)
 
 lint: $(READY)
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -1,4 +1,7 @@
-"""Ways to run the app in tests: as a command in a process of its own, or right here."""
+"""Ways to run the app in tests: as a command in a process of its own, or right here.
+
+Tests take them as the fixtures of these names, which mark them as tests of trained numbers.
+"""
 
 import json
 import os
@@ -23,15 +26,22 @@ SMALL = [
 ]
 
 
-def command(*options, timeout=300, **environment):
-    """scripts/train.py with these options."""
+def command(*options, timeout=300, cwd=None, **environment):
+    """scripts/train.py with these options, to its end."""
     return subprocess.run(
         [sys.executable, SCRIPT, *options],
+        cwd=cwd,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=timeout,
     )
+
+
+def start(*options, **popen):
+    """scripts/train.py with these options, left running."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, SCRIPT, *options], **(quiet | popen))
 
 
 def run_here(folder, *options):

@@ -4,11 +4,9 @@ import json
 import os
 import pty
 import re
-import subprocess
-import sys
 
 import pytest
-from running import SCRIPT, SMALL, command, run_here, same_numbers
+from running import SMALL, same_numbers
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.reporting.run import final_metrics
@@ -16,7 +14,7 @@ from egin_dgl.training.metrics import METRICS
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(command, tmp_path_factory):
     """A small run through the command line."""
     folder = tmp_path_factory.mktemp("run")
     done = command(*SMALL, f"hydra.run.dir={folder}")
@@ -75,21 +73,22 @@ def test_the_terminal_shows_the_table_the_majority_and_the_folder(finished):
     ):
         assert word in done.stdout
     assert str(folder) in done.stdout
-    assert re.search(r"fold 0  epoch 3/3  loss \d\.\d+  val +\d+\.\d %  \d+ s left", done.stderr)
+    assert re.search(r"fold 0  epoch 3/3  loss \d+\.\d+  val +\d+\.\d %  \d+ s left", done.stderr)
 
 
-def test_the_number_of_workers_does_not_change_a_number(finished, tmp_path):
+def test_the_number_of_workers_does_not_change_a_number(run_here, finished, tmp_path):
     folder, _ = finished
     run_here(tmp_path, *SMALL)
     same_numbers(folder, tmp_path)
 
 
-def test_a_terminal_gets_live_bars(tmp_path):
+def test_a_terminal_gets_live_bars(start, tmp_path):
     """Through a pseudo-terminal, as a person would see it."""
     main, terminal = pty.openpty()
-    options = [*SMALL, "cv.fold=1", f"hydra.run.dir={tmp_path}"]
-    process = subprocess.Popen(
-        [sys.executable, SCRIPT, *options],
+    process = start(
+        *SMALL,
+        "cv.fold=1",
+        f"hydra.run.dir={tmp_path}",
         stdout=terminal,
         stderr=terminal,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "140"},
@@ -103,31 +102,31 @@ def test_a_terminal_gets_live_bars(tmp_path):
         pass
     assert process.wait() == 0
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert re.search(r"fold 1 +━+ 3/3 loss \d\.\d+ +val +\d+\.\d % .*left", plain)
+    assert re.search(r"fold 1 +━+ 3/3 loss \d+\.\d+ +val +\d+\.\d % .*left", plain)
     assert "1 fold of 3" in plain
 
 
-def test_a_folder_with_another_run_is_refused(finished, tmp_path):
+def test_a_folder_with_another_run_is_refused(command, finished):
     folder, _ = finished
     done = command(*SMALL, "model.hidden_dim=9", f"hydra.run.dir={folder}")
     assert done.returncode == 1
     assert "holds a run with other settings (model); use a new folder" in done.stderr
 
 
-def test_folds_of_an_earlier_run_can_be_used_again(finished, tmp_path):
+def test_folds_of_an_earlier_run_can_be_used_again(run_here, finished, tmp_path):
     folder, _ = finished
     run_here(tmp_path, *SMALL, "seed=5", "trainer.epochs=1", f"cv.folds_file={folder / 'folds.json'}")
     assert (tmp_path / "folds.json").read_text() == (folder / "folds.json").read_text()
 
 
-def test_one_fold_alone_and_the_paper_protocol(tmp_path):
+def test_one_fold_alone_and_the_paper_protocol(run_here, tmp_path):
     summary = run_here(tmp_path, *SMALL, "cv=paper", "cv.k=3", "cv.fold=2", "trainer.epochs=2")
     assert summary["fold_numbers"] == [2] and summary["k"] == 3
     assert summary["protocols"]["selected"] is None
     assert summary["headline"] == "common_epoch"
 
 
-def test_where_the_test_part_chose_every_number_says_so(tmp_path, capsys):
+def test_where_the_test_part_chose_every_number_says_so(run_here, tmp_path, capsys):
     summary = run_here(tmp_path, *SMALL, "cv=paper", "cv.k=3", "trainer.epochs=2")
     assert summary["protocols"]["selected"] is None
     printed = capsys.readouterr().out
@@ -142,7 +141,7 @@ def test_where_the_test_part_chose_every_number_says_so(tmp_path, capsys):
     }
 
 
-def test_repeated_cross_validation_and_an_inner_selection(tmp_path):
+def test_repeated_cross_validation_and_an_inner_selection(run_here, tmp_path):
     twice = run_here(tmp_path / "twice", *SMALL, "cv.repeats=2", "trainer.epochs=1")
     assert twice["folds"] == len(twice["protocols"]["selected"]["per_fold"]) == 6
     low, high = twice["protocols"]["last"]["interval"]
@@ -168,6 +167,6 @@ def test_repeated_cross_validation_and_an_inner_selection(tmp_path):
         (["trainer.select_by=luck"], "trainer.select_by must be one of accuracy, balanced_accuracy"),
     ],
 )
-def test_what_cannot_be_chosen_is_said(options, message, tmp_path):
+def test_what_cannot_be_chosen_is_said(run_here, options, message, tmp_path):
     with pytest.raises(ConfigError, match=re.escape(message)):
         run_here(tmp_path, "dataset=bonds", "dataset.graphs=60", *options)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from running import SMALL, command
+from running import SMALL
 
 
 @pytest.mark.parametrize(
@@ -21,25 +21,19 @@ from running import SMALL, command
         (["resume=nowhere"], r"nowhere is not the folder of a run"),
     ],
 )
-def test_a_known_error_is_one_line_and_exit_code_1(options, message, tmp_path):
-    extra = (
-        []
-        if options[0].startswith("resume")
-        else [f"hydra.run.dir={tmp_path}", "hydra.job_logging.root.level=ERROR"]
-    )
-    done = command(*options, *extra)
-    assert done.returncode == 1
+def test_a_known_error_is_one_line_and_exit_code_1(refused, options, message, tmp_path):
+    extra = [] if options[0].startswith("resume") else ["hydra.job_logging.root.level=ERROR"]
+    done = refused(tmp_path, *options, *extra)
     (line,) = done.stderr.splitlines()
     assert re.match(f"error: .*{message}", line)
 
 
-def test_the_full_error_is_there_for_those_who_ask(tmp_path):
-    done = command("trainer.epochs=0", f"hydra.run.dir={tmp_path}", HYDRA_FULL_ERROR="1")
-    assert done.returncode == 1
+def test_the_full_error_is_there_for_those_who_ask(refused, tmp_path):
+    done = refused(tmp_path, "trainer.epochs=0", HYDRA_FULL_ERROR="1")
     assert "Traceback" in done.stderr and "trainer.epochs must be a positive integer" in done.stderr
 
 
-def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(tmp_path):
+def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(command, tmp_path):
     done = command(
         "-m",
         *SMALL[:-1],

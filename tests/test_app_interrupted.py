@@ -3,18 +3,16 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 
-from running import SCRIPT, SMALL, command, run_here, same_numbers
+from running import SMALL, same_numbers
 
 
-def test_a_killed_run_resumes_and_ends_with_the_same_numbers(tmp_path):
+def test_a_killed_run_resumes_and_ends_with_the_same_numbers(run_here, start, command, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     options = [*SMALL, "trainer.epochs=40", "trainer.checkpoint_every=5", "model.learn_eps=true"]
     run_here(whole, *options)
-    script = [sys.executable, SCRIPT, *options, f"hydra.run.dir={broken}"]
-    process = subprocess.Popen(script, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = start(*options, f"hydra.run.dir={broken}")
     end = time.monotonic() + 300
     while not list(broken.glob("fold_*/last.pt")):
         assert time.monotonic() < end and process.poll() is None, "the run ended before it could be killed"
@@ -32,16 +30,15 @@ def as_in_a_terminal():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path):
-    script = [
-        sys.executable,
-        SCRIPT,
+def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(start, tmp_path):
+    process = start(
         *SMALL,
         "trainer.epochs=5000",
         f"hydra.run.dir={tmp_path}",
-    ]
-    process = subprocess.Popen(
-        script, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=as_in_a_terminal
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=as_in_a_terminal,
     )
     end = time.monotonic() + 300
     while not list(tmp_path.glob("fold_*/last.pt")):

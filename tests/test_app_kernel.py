@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from running import SMALL, run_here
+from running import SMALL
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from egin_dgl.app import show
@@ -25,17 +25,19 @@ from egin_dgl.training.metrics import LOSSES, METRICS
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]
 
 
-def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not(tmp_path):
+def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not(run_here, tmp_path):
     edged = run_here(tmp_path / "e", *BONDS, "model=ewl_kernel", "model.depth=2")
     plain = run_here(tmp_path / "p", *BONDS, "model=wl_kernel", "model.depth=2")
     assert edged["model"] == "E-WL kernel" and plain["model"] == "1-WL kernel"
     assert edged["protocols"]["selected"]["mean"] == 1.0
-    assert plain["protocols"]["selected"]["mean"] <= 0.6
+    assert (
+        plain["protocols"]["selected"]["mean"] <= 0.625
+    )  # the best that any answer by the skeleton alone can get
     assert (tmp_path / "e" / "folds.json").read_text() == (tmp_path / "p" / "folds.json").read_text()
 
 
 @pytest.mark.parametrize("kind", ["linear", "precomputed"])
-def test_each_penalty_is_a_row_of_the_history(tmp_path, kind):
+def test_each_penalty_is_a_row_of_the_history(run_here, tmp_path, kind):
     options = [
         "model=ewl_kernel",
         f"model.kind={kind}",
@@ -54,7 +56,7 @@ def test_each_penalty_is_a_row_of_the_history(tmp_path, kind):
 
 
 @pytest.fixture(scope="module")
-def kernel_run(tmp_path_factory):
+def kernel_run(run_here, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernel")
     return folder, run_here(folder, *BONDS, "model=ewl_kernel", "model.depth=2", "model.penalties=[0.01,1]")
 
@@ -95,7 +97,7 @@ def test_the_penalties_that_differ_between_folds_are_counted():
     ]
 
 
-def test_decision_values_are_no_probabilities(kernel_run, tmp_path, capsys):
+def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, capsys):
     """What reads them so is null, and shown nowhere; a network on the same folds has it."""
     folder, summary = kernel_run
     assert set(summary["metrics"]) == set(METRICS)
@@ -119,7 +121,7 @@ def test_decision_values_are_no_probabilities(kernel_run, tmp_path, capsys):
     assert {entry.cell.model for entry in table.entries.values() if entry.score} == {"EGIN-E"}
 
 
-def test_wrong_options_are_told_before_any_fold(tmp_path):
+def test_wrong_options_are_told_before_any_fold(run_here, tmp_path):
     with pytest.raises(ConfigError, match="kind must be linear or precomputed, got 'rbf'"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.kind=rbf")
     with pytest.raises(ConfigError, match="penalties must be positive numbers"):
@@ -130,7 +132,7 @@ def test_wrong_options_are_told_before_any_fold(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "embedding", "hash"])
-def test_colors_join_the_features_of_any_model_and_are_saved_with_it(tmp_path, encoding):
+def test_colors_join_the_features_of_any_model_and_are_saved_with_it(run_here, tmp_path, encoding):
     from safetensors import safe_open
 
     run_here(
@@ -143,7 +145,7 @@ def test_colors_join_the_features_of_any_model_and_are_saved_with_it(tmp_path, e
     assert ("embedding.weight" in shapes) == (encoding == "embedding")
 
 
-def test_duplicates_stay_together_when_asked(tmp_path):
+def test_duplicates_stay_together_when_asked(run_here, tmp_path):
     try:
         data = load_tu("PTC_MR", url=None)
     except DataError:

@@ -40,7 +40,7 @@ def test_every_option_composes(choice):
 @pytest.mark.parametrize("model", options("model"))
 @pytest.mark.parametrize("optimizer", options("optimizer"))
 @pytest.mark.parametrize("scheduler", options("scheduler"))
-def test_every_combination_takes_a_step(model, optimizer, scheduler):
+def test_every_combination_takes_a_step(numbers, model, optimizer, scheduler):
     cfg = composed(f"model={model}", f"optimizer={optimizer}", f"scheduler={scheduler}")
     data = bonds(graphs=8)
     network = instantiate(cfg.model)(data.info)

@@ -9,11 +9,11 @@ import urllib.error
 import urllib.request
 
 import pytest
-from running import SMALL, command
+from running import SMALL
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory):
+def ask(command, tmp_path_factory):
     """A sweep of two jobs, and a function that asks the server that shows it."""
     folder = tmp_path_factory.mktemp("sweep")
     done = command(

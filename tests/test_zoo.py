@@ -183,7 +183,7 @@ def test_weights_survive_a_round_trip(option, tmp_path):
 
 
 @every_model
-def test_it_learns_bonds_or_cannot(option):
+def test_it_learns_bonds_or_cannot(numbers, option):
     """The two classes differ only in which bonds lie where: by edge features and structure together, or not at all."""
     model = build(option, dropout=0.0)
     if model.uses_edges and model.uses_structure:

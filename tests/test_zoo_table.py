@@ -17,7 +17,7 @@ def script(*arguments):
     return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
 
 
-def test_a_row_tells_size_time_and_what_the_model_says_of_itself():
+def test_a_row_tells_size_time_and_what_the_model_says_of_itself(numbers):
     data = bonds(graphs=8)
     rows = measure_zoo({"gin": GIN, "egin": EGIN, "mlp_bag": MLPBag}, data, epochs=1)
     by_name = {row.option: row for row in rows}

@@ -17,7 +17,7 @@ def data():
 
 
 @pytest.fixture
-def make_job(data, tmp_path):
+def make_job(numbers, data, tmp_path):
     """A small fold job; keywords replace its options, `lr` and the folder's name."""
 
     def make(

@@ -71,7 +71,7 @@ def test_a_pass_over_all_rows_in_training_mode_gives_the_same_scores(data, kind)
     torch.testing.assert_close(call(model, whole), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_running_averages_lag_far_behind(data):
+def test_running_averages_lag_far_behind(numbers, data):
     """What exactness is for: after a few steps the running averages give other scores."""
     model = model_of(as_double(data), "EGIN-E").float()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -11,6 +11,8 @@ from torch.optim import SGD, Adam, AdamW, RMSprop
 from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.weights import FlatWeights, make_optimizer
 
+pytestmark = pytest.mark.usefixtures("numbers")
+
 
 def network():
     """Without a bias before the normalisation: its gradient is zero but for rounding, which Adam would blow up."""

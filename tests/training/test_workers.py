@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -56,11 +54,9 @@ def test_a_worker_that_dies_is_reported(data, make_job):
         run_folds(data, jobs, lambda *event: None, Share(2))
 
 
-def test_workers_end_when_their_parent_is_killed(tmp_path):
+def test_workers_end_when_their_parent_is_killed(start, tmp_path):
     """A real run on real processes: kill the parent with SIGKILL and no worker is left."""
-    script = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "train.py")
-    options = ["dataset=bonds", "trainer.epochs=5000", "trainer.workers=2", f"hydra.run.dir={tmp_path}"]
-    parent = subprocess.Popen([sys.executable, script, *options], stderr=subprocess.DEVNULL)
+    parent = start("dataset=bonds", "trainer.epochs=5000", "trainer.workers=2", f"hydra.run.dir={tmp_path}")
     try:
         wait_for(lambda: len(list(tmp_path.glob("fold_*/events*"))) >= 2, 300)
         workers = children(parent.pid)

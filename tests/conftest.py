@@ -1,0 +1,38 @@
+"""The ways to run the app as fixtures, so that tests which train are marked `numbers`."""
+
+import pytest
+import running
+import torch
+
+torch.set_num_threads(1)  # as folds are trained; on a busy machine two threads are many times slower than one
+
+pytest_plugins = ["pytester", "trained_numbers"]
+
+
+@pytest.fixture(scope="session")
+def run_here(numbers):
+    return running.run_here
+
+
+@pytest.fixture(scope="session")
+def command(numbers):
+    return running.command
+
+
+@pytest.fixture(scope="session")
+def start(numbers):
+    return running.start
+
+
+@pytest.fixture(scope="session")
+def refused(unwatched):
+    """scripts/train.py with options that it refuses before any fold: nothing is trained, so nothing is marked."""
+
+    def run(folder, *options, **environment):
+        with unwatched():
+            done = running.command(*options, cwd=folder, **environment)
+        assert done.returncode == 1, done.stdout
+        assert not list(folder.rglob("fold_*")), "it trained before it refused: take the fixture `command`"
+        return done
+
+    return run

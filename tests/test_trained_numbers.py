@@ -1,0 +1,94 @@
+"""A test that trains has the marker `numbers`, or fails."""
+
+import os
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+
+OF_EVERY_KIND = """
+    import subprocess
+    import sys
+
+    import pytest
+    import running
+    import torch
+    from running import SCRIPT, SMALL
+
+    from egin_dgl.training.job import FoldJob
+
+
+    @pytest.fixture(scope="module")
+    def run(run_here, tmp_path_factory):
+        return run_here(tmp_path_factory.mktemp("run"), *SMALL, "trainer.epochs=1", "cv.fold=0")
+
+
+    def step():
+        weight = torch.nn.Parameter(torch.ones(1))
+        (weight**2).backward()
+        torch.optim.SGD([weight]).step()
+        assert weight < 1
+
+
+    def test_marked_by_a_fixture_of_a_fixture(run):
+        assert run["folds"] == 1
+
+
+    @pytest.mark.numbers
+    def test_marked_by_hand():
+        step()
+
+
+    def test_silent_app(tmp_path):
+        running.run_here(tmp_path, *SMALL)
+
+
+    def test_silent_command():
+        subprocess.run([sys.executable, str(SCRIPT), "--help"])
+
+
+    def test_silent_step():
+        step()
+
+
+    def test_silent_fold():
+        FoldJob()
+
+
+    def test_silent_fixture(request):
+        request.getfixturevalue("run_here")("nowhere", *SMALL)
+
+
+    def test_refused(refused, tmp_path):
+        assert "epochs" in refused(tmp_path, "dataset=bonds", "trainer.epochs=0").stderr
+
+
+    def test_not_refused(refused, tmp_path):
+        refused(tmp_path, *SMALL, "cv.fold=0", "optimizer.lr=1e30")
+
+
+    def test_without_training():
+        subprocess.run([sys.executable, SCRIPT.with_name("table.py"), "--help"], check=True)
+"""
+
+
+def test_whoever_trains_is_marked_or_fails(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{TESTS}{os.pathsep}{TESTS.parent}")
+    pytester.makeconftest((TESTS / "conftest.py").read_text())
+    pytester.makepyfile(OF_EVERY_KIND)
+    done = pytester.runpytest_subprocess("-v", "--strict-markers", "-p", "no:xdist")
+    done.assert_outcomes(passed=4, failed=6)
+    for outcome in (
+        "*::test_marked_* PASSED*",
+        "*::test_silent_* FAILED*",
+        "*::test_refused PASSED*",
+        "*::test_not_refused FAILED*",
+        "*::test_without_training PASSED*",
+    ):
+        done.stdout.fnmatch_lines(outcome)
+    text = done.stdout.str()
+    assert text.count("without the marker: let it train by a fixture") >= 5
+    done = pytester.runpytest_subprocess("-m", "numbers", "--collect-only", "-q")
+    assert {line.split("::")[1] for line in done.outlines if "::" in line} == {
+        "test_marked_by_a_fixture_of_a_fixture",
+        "test_marked_by_hand",
+    }
