@@ -20,7 +20,9 @@ def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not
     plain = run_here(tmp_path / "p", *BONDS, "model=wl_kernel", "model.depth=2")
     assert edged["model"] == "E-WL kernel" and plain["model"] == "1-WL kernel"
     assert edged["protocols"]["selected"]["mean"] == 1.0
-    assert plain["protocols"]["selected"]["mean"] <= 0.625  # the best that any answer by the skeleton alone can get
+    assert (
+        plain["protocols"]["selected"]["mean"] <= 0.625
+    )  # the best that any answer by the skeleton alone can get
     assert (tmp_path / "e" / "folds.json").read_text() == (tmp_path / "p" / "folds.json").read_text()
 
 
