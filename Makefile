@@ -11,13 +11,14 @@ FIND_PYTHON = for p in $(PYTHON) python3 python3.11 python3.10 python3.12 python
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' \
 	>/dev/null 2>&1 && { echo "$$p"; break; }; done
 
-.PHONY: help train test lint tensorboard test-dgl2
+.PHONY: help train test docs lint tensorboard test-dgl2
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
 	@echo 'make train         cross-validate EGIN-E on MUTAG; make train ARGS="model=egin dataset=cuneiform" for anything else'
 	@echo 'make test          run the whole test suite'
 	@echo 'make tensorboard   look at the runs in outputs/ in a browser'
+	@echo 'make docs          make the results in the documents again that take no more than minutes'
 	@echo 'make lint          check style with ruff'
 	@echo 'make test-dgl2     the suite again with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
 
@@ -26,6 +27,9 @@ train: $(READY)
 
 test: $(READY)
 	@$(PY) -m pytest $(ARGS)
+
+docs: $(READY)
+	@$(PY) scripts/docs.py --cheap $(ARGS)
 
 lint: $(READY)
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

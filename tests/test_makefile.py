@@ -62,4 +62,6 @@ def test_it_installs_once_and_again_when_pyproject_changes(tmp_path):
 
 def test_help_names_the_targets():
     listed = make("help").stdout
-    assert all(f"make {target}" in listed for target in ("train", "test", "tensorboard", "lint", "test-dgl2"))
+    assert all(
+        f"make {target}" in listed for target in ("train", "test", "docs", "tensorboard", "lint", "test-dgl2")
+    )
