@@ -17,7 +17,7 @@ ON_here := env
 ON_avx2 := env MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2
 ON_compatible := env MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default
 
-.PHONY: help train test test-machines $(MACHINES:%=test-on-%) lint tensorboard test-dgl2
+.PHONY: help train test test-machines $(MACHINES:%=test-on-%) docs lint tensorboard test-dgl2
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -25,6 +25,7 @@ help:  ## what can be made
 	@echo 'make test          run the whole test suite'
 	@echo 'make test-machines the tests of trained numbers again, under three arithmetics; MACHINES="avx2" for some'
 	@echo 'make tensorboard   look at the runs in outputs/ in a browser'
+	@echo 'make docs          make the results in the documents again that take no more than minutes'
 	@echo 'make lint          check style with ruff'
 	@echo 'make test-dgl2     the suite again with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
 
@@ -40,6 +41,9 @@ test-machines: $(MACHINES:%=test-on-%)
 $(MACHINES:%=test-on-%): test-on-%: $(READY)
 	@echo 'Tests of trained numbers, machine: $*'
 	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m numbers $(ARGS)
+
+docs: $(READY)
+	@$(PY) scripts/docs.py --cheap $(ARGS)
 
 lint: $(READY)
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -32,6 +32,7 @@ WANTS_TRACEBACK = os.environ.get("HYDRA_FULL_ERROR") == "1"  # read before `run`
 
 
 SHORT = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # the plugin's name for it, with our defaults
+RENAMED = {"gatv2_edge": "edge_gat"}  # models that older runs, and commands kept from then, call otherwise
 
 
 def run(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
@@ -42,7 +43,7 @@ def run(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print in many lines
     failure = None
     try:
-        sys.argv[1:] = [SHORT.get(word, word) for word in resumed(sys.argv[1:])]
+        sys.argv[1:] = [current_name(word) for word in resumed(sys.argv[1:])]
         main()
     except Exception as error:
         known = isinstance(error, (EginError, HydraException, OmegaConfBaseException))
@@ -58,6 +59,14 @@ def run(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
             failure += f"resume={os.path.relpath(sweep.current)} tries them again"
     if failure:
         sys.exit(f"error: {failure}")
+
+
+def current_name(word: str) -> str:
+    """An option as it is called now."""
+    group, _, choices = word.partition("=")
+    if group == "model":
+        return f"model={','.join(RENAMED.get(choice, choice) for choice in choices.split(','))}"
+    return SHORT.get(word, word)
 
 
 def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None:

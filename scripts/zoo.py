@@ -1,4 +1,4 @@
-"""Print the table of the zoo, or put it into a file: python scripts/zoo.py --write README.md"""
+"""Print the table of the zoo; `python scripts/docs.py zoo` puts it into the README."""
 
 import argparse
 import sys
@@ -15,32 +15,28 @@ from torch import nn
 
 from egin_dgl.data import load_tu
 from egin_dgl.errors import EginError
-from egin_dgl.files import write_text
-from egin_dgl.reporting.zoo import measure_zoo, put_between_markers, zoo_table
+from egin_dgl.reporting.zoo import measure_zoo, zoo_table
 from egin_dgl.training.workers import one_thread
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--write", metavar="FILE", type=Path, help="replace what is between the markers in FILE"
-    )
-    parser.add_argument("--dataset", default="MUTAG", help="a TU dataset (default: MUTAG)")
-    parser.add_argument("--epochs", type=int, default=7, help="epochs to time each model (default: 7)")
-    parser.add_argument("--models", nargs="+", metavar="MODEL", help="options of conf/model (default: all)")
-    args = parser.parse_args()
+    args = parse(sys.argv[1:])
     try:
         with one_thread():
             rows = measure_zoo(makers(args.models), load_tu(args.dataset), epochs=args.epochs)
-        table = zoo_table(rows, args.dataset)
-        if args.write:
-            write_text(args.write, put_between_markers(args.write.read_text(encoding="utf-8"), table))
-        else:
-            print(table, end="")
+        print(zoo_table(rows, args.dataset), end="")
     except (EginError, ValueError, OSError) as error:
         sys.exit(f"error: {error}")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", default="MUTAG", help="a TU dataset (default: MUTAG)")
+    parser.add_argument("--epochs", type=int, default=7, help="epochs to time each model (default: 7)")
+    parser.add_argument("--models", nargs="+", metavar="MODEL", help="options of conf/model (default: all)")
+    return parser.parse_args(arguments)
 
 
 def makers(names: list[str] | None) -> dict:

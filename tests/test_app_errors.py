@@ -5,6 +5,8 @@ import re
 import pytest
 from running import SMALL
 
+from egin_dgl.door import current_name
+
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -47,3 +49,10 @@ def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(command
     jobs = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
     assert jobs == ["0_egin_bonds", "1_egin_bonds", "2_egin_c_bonds", "3_egin_c_bonds"]
     assert [(tmp_path / job / "summary.json").exists() for job in jobs] == [True, False, True, False]
+
+
+def test_a_model_under_its_old_name_is_found_in_commands_and_sweeps():
+    assert current_name("model=gatv2_edge") == "model=edge_gat"
+    assert current_name("model=egin,gatv2_edge") == "model=egin,edge_gat"
+    untouched = ["model=egin,gin", "model.layers=2", "hydra.run.dir=gatv2_edge", "--multirun"]
+    assert [current_name(word) for word in untouched] == untouched

@@ -2,16 +2,12 @@
 
 import json
 import os
-import re
-import shlex
 import signal
 import time
 from importlib.util import find_spec
 
 import pytest
-from hydra import compose, initialize_config_dir
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from running import ROOT, SMALL, same_numbers
+from running import SMALL, same_numbers
 
 from egin_dgl import sweep as sweep_module
 
@@ -190,24 +186,3 @@ def test_a_folder_where_another_process_is_at_work_is_left_alone(refused, tmp_pa
         done = refused(tmp_path, *TWO_EPOCHS, f"hydra.run.dir={tmp_path}")
     assert f"another process is at work in {tmp_path}" in done.stderr
     assert not (tmp_path / "run.json").exists()
-
-
-def recipes():
-    text = "".join((ROOT / name).read_text() for name in ("README.md", "docs/sweeps.md"))
-    return re.findall(r"^python scripts/train\.py (.*=.*)$", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize("line", recipes())
-def test_the_commands_of_the_documents_are_of_options_that_exist(line):
-    words = [word for word in shlex.split(line, comments=True) if word != "-m"]
-    of_training = [word for word in words if not word.startswith(("hydra", "resume="))]
-    chosen = []
-    for option in OverridesParser.create().parse_overrides(of_training):
-        if option.is_discrete_sweep():
-            chosen.append(f"{option.get_key_element()}={next(option.sweep_string_iterator())}")
-        elif option.is_sweep_override():
-            chosen.append(f"{option.get_key_element()}={option.value().start}")
-        else:
-            chosen.append(option.input_line)
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        assert compose("train", chosen)

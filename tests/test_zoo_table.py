@@ -1,4 +1,4 @@
-"""The table of the zoo: one row a model, written between its markers and nowhere else."""
+"""The table of the zoo: one row a model."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from egin_dgl.data import bonds
 from egin_dgl.models import EGIN, GIN, MLPBag
-from egin_dgl.reporting.zoo import BEGIN, END, measure_zoo, put_between_markers, zoo_table
+from egin_dgl.reporting.zoo import measure_zoo, zoo_table
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "zoo.py"
 
@@ -34,29 +34,12 @@ def test_the_reference_must_be_there():
         measure_zoo({"egin": EGIN}, bonds(graphs=2))
 
 
-def test_only_what_is_between_the_markers_changes():
-    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    once = put_between_markers(text, "| new |\n")
-    assert once == f"before\n{BEGIN}\n| new |\n{END}\nafter\n"
-    assert put_between_markers(once, "| new |\n") == once
-    for broken in ("no markers", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
-        with pytest.raises(ValueError, match="needs one line"):
-            put_between_markers(broken, "")
-
-
-def test_the_command_writes_the_table_into_a_file(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"# Zoo\n{BEGIN}\n{END}\nend\n", encoding="utf-8")
-    done = script("--write", page, "--epochs", "1", "--models", "gin", "majority")
+def test_the_command_prints_the_table():
+    done = script("--epochs", "1", "--models", "gin", "majority")
     assert done.returncode == 0, done.stderr
-    text = page.read_text(encoding="utf-8")
-    assert "`gin`" in text and "`majority`" in text and text.endswith(f"{END}\nend\n")
+    assert len(done.stdout.splitlines()) == 2 + 2 and "`gin`" in done.stdout and "`majority`" in done.stdout
 
 
-def test_a_mistake_is_one_line(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("no markers", encoding="utf-8")
-    for wrong in (["--write", page, "--epochs", "1", "--models", "gin"], ["--models", "ginn"]):
-        done = script(*wrong)
-        assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
-    assert page.read_text(encoding="utf-8") == "no markers"
+def test_a_mistake_is_one_line():
+    done = script("--models", "ginn")
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr

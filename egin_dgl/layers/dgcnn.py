@@ -14,7 +14,10 @@ class DGCNNConv(nn.Module):
 
     .. math:: Z' = \tanh(\tilde D^{-1} \tilde A Z W), \quad \tilde A = A + I, \quad \tilde D_{ii} = \sum_j \tilde A_{ij}
 
-    Shapes: z (N, D), W D × H (with a bias, as the authors' code has); result (N, H).
+    With a bias b, which the paper leaves out and the authors' code has. Here it is added after the division by the
+    degree, D̃⁻¹ Ã Z W + b, as if every node had it; there before, D̃⁻¹ (Ã Z W + b), so that it fades with the degree.
+
+    Shapes: z (N, D), W D × H, b H; result (N, H).
     """
 
     def __init__(self, in_dim: int, out_dim: int):

@@ -68,6 +68,9 @@ class EdgeGAT(AttentionNetwork):
 
     .. math:: h_i' = W_r h_i + \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} (W h_j + W_e e_{ij}), \quad
               \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j \Vert W_e e_{ij}]))
+
+    This is the static attention of GAT: a is applied before the nonlinearity, so that h_i shifts the scores of all its
+    neighbours alike and never changes their order. GATv2 (Brody, Alon, Yahav, ICLR 2022) applies it after.
     """
 
     title = "EdgeGAT"

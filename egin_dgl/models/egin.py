@@ -1,4 +1,9 @@
-"""EGIN, EGIN-C and EGIN-E: the paper's models, each with and without a learnable ε."""
+"""EGIN, EGIN-C and EGIN-E: the paper's models, each with and without a learnable ε.
+
+What they tell apart: EGIN no more than (own colour, multiset of neighbours' colours, Σ e), EGIN-E no more than that with
+the multiset of e in place of the sum (for one-hot labels the same), both less than E-WL, which knows the edge to each
+neighbour. The outer products of EGIN-C keep these pairs, and lose others: they are not injective either.
+"""
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv

@@ -1,4 +1,4 @@
-"""EGNN(C), called EGCN in the EGIN paper, and EGNN(A): every channel of edge features is a graph of its own."""
+"""After EGNN(C), called EGCN in the EGIN paper, and EGNN(A): every channel of edge features is a graph of its own."""
 
 import torch
 from dgl import DGLGraph
@@ -14,11 +14,15 @@ from egin_dgl.models.classifier import GraphClassifier, layer_inputs
 class ChannelNetwork(GraphClassifier):
     """One block of features per channel; see `egin_dgl.layers.egnn`.
 
-    Channels must not be negative: a continuous attribute a becomes two of them, max(a, 0) and max(−a, 0), which for
-    the displacements along an edge are its two directions; one-hot labels stay. In every channel where a node has edges it
-    also has a self-loop, as strong as they are on average: E joins nodes that share a neighbour, and only through its
-    self-loop is a node itself a neighbour of those next to it (without, the two sides of a bipartite graph, such as a
-    ring of six, never meet). Self-loops are also a channel of their own: the node's own features, unmixed.
+    The wiring departs from the paper, which takes the channels as they are given, in three ways:
+
+    - Split attributes. Channels must not be negative: a continuous attribute a becomes two of them, max(a, 0) and
+      max(−a, 0), which for the displacements along an edge are its two directions; one-hot labels stay.
+    - Self-loops. In every channel where a node has edges it also has a self-loop, as strong as they are on average: E
+      joins nodes that share a neighbour, and only through its self-loop is a node itself a neighbour of those next to it
+      (without, the two sides of a bipartite graph, such as a ring of six, never meet). A node that has a self-loop in a
+      channel already (data read with `self_loops=keep`) keeps it there as it is.
+    - An extra channel of all self-loops: the node's own features, unmixed.
 
     Args:
         info: sizes of the data.
@@ -44,7 +48,9 @@ class ChannelNetwork(GraphClassifier):
         is_loop = (src == dst).to(e.dtype).unsqueeze(1)
         channels = torch.cat([attributes.relu(), (-attributes).relu(), labels], dim=1)
         edges = sum_edges(graph, (channels > 0).to(e.dtype)).clamp(min=1)
-        channels = channels + is_loop * (sum_edges(graph, channels) / edges)[dst]
+        own = sum_edges(graph, is_loop * channels)
+        missing = (sum_edges(graph, channels) / edges).masked_fill(own > 0, 0)
+        channels = channels + is_loop * (missing / sum_edges(graph, is_loop))[dst]  # parallel loops share it
         return graph, torch.cat([channels, is_loop], dim=1)
 
 
@@ -52,7 +58,7 @@ class EGCN(ChannelNetwork):
     """A convolution per channel; see `EGNNCConv`."""
 
     title = "EGCN"
-    paper = "Gong, Cheng, CVPR 2019: EGNN(C)"
+    paper = "after Gong, Cheng, CVPR 2019: EGNN(C); self-loops, their channel and split attributes are ours"
     when = "non-negative edge weights in a few channels, such as strengths or distances"
 
     def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
@@ -67,7 +73,7 @@ class EGATGong(ChannelNetwork):
     """An attention per channel; see `EGNNAConv`."""
 
     title = "EGNN(A)"
-    paper = "Gong, Cheng, CVPR 2019: EGNN(A)"
+    paper = "after Gong, Cheng, CVPR 2019: EGNN(A); wired as EGCN, attention anew in every layer"
     when = "as EGCN, when some neighbours matter more than their edge tells"
 
     def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:

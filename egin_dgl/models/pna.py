@@ -16,10 +16,15 @@ SCALERS = ("identity", "amplification", "attenuation")
 class PNA(GraphClassifier):
     r"""DGL's `PNAConv` with edge features in the message.
 
-    .. math:: h_i' = U(h_i, \oplus_{j \in N(i)} M(h_i, h_j, e_{ij})), \quad
+    .. math:: u_i = U(h_i, \oplus_{j \in N(i)} M(h_j, h_i, e_{ij})), \quad
               \oplus = [1, \log(d_i + 1) / \delta, \delta / \log(d_i + 1)] \otimes [mean, max, min, std]
 
-    δ is the mean of log(d + 1) over the nodes of the training graphs.
+    .. math:: h_i' = [h_i +] \, LeakyReLU(W \, BatchNorm(u_i / \sqrt{N}) + b)
+
+    M and U are linear, δ is the mean of log(d + 1) over the nodes of the training graphs, N the number of nodes of the
+    graph that i is in. The division by √N, the batch normalisation, the mixing layer (W, b) and the residual, where
+    input and output are of one size, are DGL's, after the authors' code; the paper's equation ends with u_i. There is
+    one tower. Where no message comes, ⊕ is zero.
 
     Args:
         info: sizes of the data, with the degrees of the training graphs.

@@ -13,8 +13,6 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.models import GraphModel
 
-BEGIN, END = "<!-- zoo:begin -->", "<!-- zoo:end -->"
-
 
 @dataclass(frozen=True)
 class ZooRow:
@@ -87,11 +85,3 @@ def zoo_table(rows: list[ZooRow], dataset: str) -> str:
         cells += (f"{row.relative_time:.1f}", model.when)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def put_between_markers(text: str, table: str) -> str:
-    """`text` with `table` in place of what lies between its two markers."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"the file needs one line {BEGIN} and, after it, one line {END}")
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    return f"{before}{BEGIN}\n{table}{after}"
