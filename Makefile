@@ -29,8 +29,9 @@ help:  ## what can be made
 	@echo 'make lint          check style with ruff'
 	@echo 'make test-dgl2     the suite again with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
 
+# The same digits on every machine, unless ARGS say otherwise; what is resumed goes on as it began.
 train: $(READY)
-	@$(PY) scripts/train.py $(ARGS)
+	@$(PY) scripts/train.py $(if $(filter resume=%,$(ARGS)),,reproducible=any) $(ARGS)
 
 test: $(READY)
 	@$(PY) -m pytest $(ARGS)

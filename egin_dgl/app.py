@@ -14,6 +14,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 from torch import nn
 
+from egin_dgl import arithmetic
 from egin_dgl.backend import installed_version
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.folds import fold_numbers, load_folds, make_folds
@@ -24,11 +25,12 @@ from egin_dgl.ewl import duplicate_groups
 from egin_dgl.files import write_text
 from egin_dgl.reporting.progress import FoldProgress
 from egin_dgl.reporting.run import publish
-from egin_dgl.reporting.runs import settings_of
+from egin_dgl.reporting.runs import of_any_version, settings_of
 from egin_dgl.reporting.tables import metrics_line, summary_table
 from egin_dgl.training.cores import Share, cores
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.engine import run_fold
+from egin_dgl.training.fresh import in_fresh_process
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.kernel import run_kernel_fold
 from egin_dgl.training.nested import Candidate, run_nested_fold
@@ -45,8 +47,19 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
     """Cross-validate as `cfg` says; everything there is to know about the run is in `folder` afterwards.
 
     Called again with the same configuration and folder, it goes on where it was interrupted. `share` is what it may use
-    of the machine: all cores, if not said; `trainer.workers` wins over its number of workers.
+    of the machine: all cores, if not said; `trainer.workers` wins over its number of workers. Where `reproducible` asks
+    for arithmetic other than this process's, the run has a process of its own.
     """
+    reproducible = cfg.get("reproducible", False)
+    if reproducible not in arithmetic.CHOICES:
+        raise ConfigError(f"reproducible must be false, avx2 or any, got {reproducible!r}")
+    if not arithmetic.computes(reproducible):
+        return in_fresh_process(reproducible, cross_validate, cfg, folder, share)
+    return cross_validate(cfg, folder, share)
+
+
+def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
+    """The run itself, in this process and its fold workers."""
     start = time.perf_counter()
     folder = Path(folder)
     share = share or Share(len(cores()))
@@ -57,6 +70,8 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
         show(before, folder)
         return before
     device = pick_device(cfg.device)
+    if settings["reproducible"] and device.type != "cpu":
+        log.warning("reproducible=%s is kept on the CPU only; use device=cpu", settings["reproducible"])
     dataset = build(cfg, "dataset")
     recipe = make_recipe(cfg, dataset)
     model = try_out(recipe, dataset.info)
@@ -211,23 +226,32 @@ def finished_before(folder: Path, settings: dict) -> dict | None:
     if not (folder / "summary.json").exists():
         return None
     run, summary = (json.loads((folder / name).read_text("utf-8")) for name in ("run.json", "summary.json"))
-    return summary if run["settings"] == settings else None
+    return summary if of_any_version(run["settings"]) == settings else None
 
 
 def claim(folder: Path, model: str, dataset: GraphDataset, settings: dict) -> None:
     """Write down what this run is; a folder that holds another run is refused."""
     path = folder / "run.json"
+    here = arithmetic.described()
     run = {"model": model, "dataset": dataset.info.name, "settings": settings, "data_sha256": dataset.digest}
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
-        differing = [key for key in settings if before["settings"].get(key) != settings[key]]
+        past = of_any_version(before["settings"])
+        differing = [key for key in settings if past.get(key) != settings[key]]
         if before["data_sha256"] != dataset.digest:
             differing.append("the data")
         if differing:
             raise ConfigError(
                 f"{folder} holds a run with other settings ({', '.join(differing)}); use a new folder"
             )
+        if not settings["reproducible"] and before.get("arithmetic", here) != here:
+            log.warning(
+                "this run began on %s and goes on on %s: its last digits may differ from an unbroken run's, which "
+                "reproducible=any prevents",
+                arithmetic.in_words(before["arithmetic"]),
+                arithmetic.in_words(here),
+            )
         return
     packages = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
     versions = {"python": platform.python_version()} | {name: installed_version(name) for name in packages}
-    write_text(path, json.dumps(run | {"versions": versions}, indent=1) + "\n")
+    write_text(path, json.dumps(run | {"versions": versions, "arithmetic": here}, indent=1) + "\n")

@@ -6,6 +6,8 @@ import sys
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 
+from egin_dgl.arithmetic import switch_off
+
 
 def installed_version(package: str) -> str:
     """The version pip knows, without importing the package."""
@@ -29,6 +31,7 @@ def import_dgl() -> None:
             # DGL 1.1 decorates with torch.cuda.amp names that newer torch calls deprecated.
             warnings.simplefilter("ignore")
             importlib.import_module("dgl")
+            switch_off()
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ImportError(

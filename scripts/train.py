@@ -1,9 +1,14 @@
 """Cross-validate a model on a dataset: python scripts/train.py model=egin_e dataset=cuneiform"""
 
+import runpy
 import sys
 from pathlib import Path
 
 try:
+    if __name__ == "__main__":
+        # By its path: the package itself loads torch, and `reproducible` is settled before.
+        arithmetic = Path(__file__).resolve().parent.parent / "egin_dgl" / "arithmetic.py"
+        runpy.run_path(str(arithmetic))["start"](sys.argv[1:])
     import egin_dgl  # noqa: F401
 except ImportError as error:
     sys.exit(f"error: {error}")

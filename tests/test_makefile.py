@@ -35,15 +35,35 @@ def test_no_fitting_python_is_one_sentence(tmp_path):
     assert not (tmp_path / "venv").exists()
 
 
-def test_it_installs_once_and_again_when_pyproject_changes(tmp_path):
-    """A stand-in interpreter that writes down what it is asked: the rule is about when, not about pip."""
-    python = tmp_path / "venv" / "bin" / "python"
+def stand_in(folder):
+    """An interpreter that writes down what it is asked, where make looks for one; and the file it writes to."""
+    python, asked = folder / "venv" / "bin" / "python", folder / "asked"
     python.parent.mkdir(parents=True)
-    asked = tmp_path / "asked"
     python.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
     python.chmod(0o755)
     for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
+        shutil.copy(ROOT / name, folder)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "reproducible=any"),
+        ("model=gin reproducible=false", "reproducible=any model=gin reproducible=false"),  # the last counts
+        ("resume=outputs/run", "resume=outputs/run"),  # goes on as it began
+    ],
+)
+def test_train_computes_the_same_digits_everywhere_unless_told_otherwise(given, words, tmp_path):
+    asked = stand_in(tmp_path)
+    train = ["make", f"VENV={tmp_path / 'venv'}", "train", f"ARGS={given}"]
+    assert subprocess.run(train, cwd=tmp_path, capture_output=True).returncode == 0
+    assert asked.read_text().splitlines()[-1] == f"scripts/train.py {words}"
+
+
+def test_it_installs_once_and_again_when_pyproject_changes(tmp_path):
+    """The rule is about when, not about pip."""
+    asked = stand_in(tmp_path)
 
     def installs():
         asked.write_text("")

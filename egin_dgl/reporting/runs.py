@@ -21,7 +21,8 @@ from egin_dgl.training.checkpoint import load_progress
 from egin_dgl.training.job import FoldResult
 
 # What of a configuration run.json keeps as the run's settings.
-GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed")
+GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
+SINCE = {"reproducible": False}  # settings that earlier versions did not know, as they computed
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ def read_run(folder: Path) -> Run:
     record = read_json(folder / "run.json", ("model", "dataset", "settings"), problems)
     folds = read_json(folder / "folds.json", ("k", "parts"), problems)
     settings = record.get("settings") or ({} if problems else hydra_settings(folder))
+    settings = settings and of_any_version(settings)
     names = {
         "model": record.get("model") or options.get("model", "?"),
         "dataset": record.get("dataset")
@@ -173,9 +175,15 @@ def fold_shape(settings: dict, folds: dict) -> dict[str, int]:
 
 def settings_of(config: DictConfig) -> dict:
     """What decides a run's numbers: the number of workers changes only the time it takes."""
-    settings = {group: OmegaConf.to_container(config, resolve=True)[group] for group in GROUPS}
+    known = of_any_version(OmegaConf.to_container(config, resolve=True))
+    settings = {group: known[group] for group in GROUPS}
     settings["trainer"].pop("workers", None)
     return settings
+
+
+def of_any_version(settings: dict) -> dict:
+    """Settings that an earlier version may have written, with what was added since."""
+    return SINCE | settings
 
 
 def hydra_settings(folder: Path) -> dict:

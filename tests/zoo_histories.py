@@ -1,0 +1,44 @@
+"""python zoo_histories.py FOLDER MODEL… -- OPTION…: a history of each model after one epoch, in one process that begins as
+scripts/train.py does; without the app's tables and figures, which take most of a short run's time."""
+
+import runpy
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(folder: Path, names: list[str], options: list[str]) -> None:
+    from hydra import compose, initialize_config_dir
+
+    for name in names:
+        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+            train_fold(compose("train", [*options, f"model={name}"]), folder / name)
+
+
+def train_fold(cfg, folder: Path) -> None:
+    import torch
+
+    from egin_dgl import app
+    from egin_dgl.data.folds import make_folds
+
+    dataset = app.build(cfg, "dataset")
+    recipe = app.make_recipe(cfg, dataset)
+    network = isinstance(app.try_out(recipe, dataset.info), torch.nn.Module)
+    folds = make_folds(dataset.labels.numpy(), cfg.cv.k, cfg.seed, dataset.info.name)
+    job = app.FoldJob(
+        fold=0,
+        seed=cfg.seed,
+        split=folds.split(0, cfg.cv.validation),
+        folder=folder,
+        run=app.run_fold if network else app.run_kernel_fold,
+        device=torch.device("cpu"),
+        **recipe,
+    )
+    app.run_folds(dataset, [job], lambda *event: None, app.Share(1))
+
+
+if __name__ == "__main__":
+    runpy.run_path(str(ROOT / "egin_dgl" / "arithmetic.py"))["start"](sys.argv[1:])
+    divider = sys.argv.index("--")
+    main(Path(sys.argv[1]), sys.argv[2:divider], sys.argv[divider + 1 :])
