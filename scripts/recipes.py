@@ -1,145 +1,137 @@
 """Compare recipes of training by what validation says of them, never by test parts.
 
-python scripts/recipes.py run calm small     # train one recipe of docs/recipes.yaml; again: goes on
-python scripts/recipes.py table small        # all recipes that have finished runs, side by side
+python scripts/recipes.py run calm small       train a recipe of docs/recipes.yaml on the grid of a size; again: goes on
+python scripts/recipes.py collect              write what all such runs came to into docs/recipes.csv
+python scripts/recipes.py tried small          a row a recipe
+python scripts/recipes.py compare before calm  a row a dataset and model
+python scripts/recipes.py spread before calm   how far a ten-fold mean moves with the seed alone
 """
 
 import argparse
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+try:
+    import egin_dgl  # noqa: F401
+except ImportError as error:
+    sys.exit(f"error: {error}")
+
+import pandas as pd
 import yaml
 
+from egin_dgl.errors import EginError
+from egin_dgl.files import write_text
+from egin_dgl.reporting.recipes import compared, frame, outcome, spread, tried
 from egin_dgl.reporting.runs import find_runs
-from egin_dgl.training.history import History, best_on_validation, with_choice
 
 ROOT = Path(__file__).resolve().parent.parent
-TRIED = ROOT / "docs" / "recipes.yaml"
-FROM_EPOCH = 10  # jumps are counted from the step to the next epoch on
+RUNS = ROOT / "outputs" / "recipes"
+KEPT = ROOT / "docs" / "recipes.csv"
 
 
-def folder_of(name: str, size: str) -> Path:
-    return ROOT / "outputs" / "recipes" / f"{name}-{size}"
+def words(recipe: str, size: str) -> list[str]:
+    """The options of the sweep that trains a recipe."""
+    study = yaml.safe_load((ROOT / "docs" / "recipes.yaml").read_text("utf-8"))
+    if recipe not in study["recipes"] or size not in study["sizes"]:
+        names = ", ".join(study["recipes"]), ", ".join(study["sizes"])
+        sys.exit(f"error: docs/recipes.yaml has the recipes {names[0]} and the sizes {names[1]}")
+    return [*study["sizes"][size], *(f"{key}={value}" for key, value in study["recipes"][recipe].items())]
 
 
-def command(name: str, size: str) -> list[str]:
-    """The sweep that trains a recipe."""
-    tried = yaml.safe_load(TRIED.read_text("utf-8"))
-    options = [f"{key}={value}" for key, value in tried["recipes"][name].items()]
-    return ["scripts/train.py", "-m", *tried["sizes"][size], *options]
+def run(recipe: str, size: str) -> None:
+    """One fold a core, by joblib; what was interrupted goes on."""
+    folder = RUNS / f"{recipe}-{size}"
+    asked = ["-m", *words(recipe, size), "hydra/launcher=joblib", "trainer.workers=1"]
+    if (folder / "sweep.json").exists():
+        asked = [f"resume={folder}"]
+    else:
+        asked.append(f"hydra.sweep.dir={folder}")
+    sys.exit(subprocess.run([sys.executable, ROOT / "scripts" / "train.py", *asked], cwd=ROOT).returncode)
 
 
-def run(name: str, size: str) -> int:
-    folder = folder_of(name, size)
-    known = (folder / "sweep.json").exists()
-    words = ["scripts/train.py", f"resume={folder}"] if known else command(name, size)
-    words += [] if known else ["trainer.workers=1", "hydra/launcher=joblib", f"hydra.sweep.dir={folder}"]
-    return subprocess.run([sys.executable, *words], cwd=ROOT).returncode
+def collect() -> None:
+    """Rows of recipes whose runs are not on this machine stay as they are."""
+    made = []
+    for folder in sorted(path for path in RUNS.glob("*-*") if path.is_dir()):
+        recipe, _, size = folder.name.rpartition("-")
+        for one in find_runs([folder]):
+            where = {"recipe": recipe, "size": size, "dataset": one.dataset, "model": one.model}
+            for fold, result in sorted(one.results.items()):
+                made.append(outcome(result.history, **where, seed=one.seed, fold=fold))
+    found = frame(made).round(4)
+    if KEPT.exists():
+        kept = pd.read_csv(KEPT)
+        new = set(zip(found["recipe"], found["size"], strict=True))
+        old = [key not in new for key in zip(kept["recipe"], kept["size"], strict=True)]
+        found = pd.concat([kept[old], found], ignore_index=True)
+    write_text(KEPT, found.to_csv(index=False, lineterminator="\n"))
+    print(f"{len(found)} folds in {KEPT.relative_to(ROOT)}")
 
 
-def measure(histories: Sequence[History], window: int) -> dict[str, np.ndarray]:
-    """A value a fold: jumps of validation accuracy in points, and what stands at the epoch chosen by a window."""
-    found = defaultdict(list)
-    for history in histories:
-        again: History = []
-        for record in history:
-            again.append(with_choice(again, record, window))
-        best = best_on_validation(again)
-        accuracies = np.array([record.val_accuracy for record in history])
-        found["jump"].append(100 * np.abs(np.diff(accuracies))[FROM_EPOCH - 1 :].mean())
-        found["val_accuracy"].append(100 * best.val_accuracy)
-        found["val_stretch"].append(100 * best.choice_score)
-        found["val_loss"].append(best.val_loss)
-        found["test_accuracy"].append(100 * best.test_accuracy)
-    return {key: np.array(values) for key, values in found.items()}
+def show_tried(size: str) -> None:
+    table = tried(pd.read_csv(KEPT), size)
+    print(
+        "| recipe | jump | validation, % | log loss | over seeds | test beside, % |\n|---|---:|---:|---:|---:|---:|"
+    )
+    for recipe, row in table.iterrows():
+        print(
+            f"| {recipe} | {row['jump']:.1f} | {row['stretch']:.1f} | {row['log_loss']:.3f} | {row['seeds']:.1f} | {row['test']:.1f} |"
+        )
 
 
-def cells(name: str, size: str) -> dict[tuple[str, str], dict[tuple[int, int], History]]:
-    """The histories of a recipe by dataset and model, each by seed and fold."""
-    found: dict[tuple[str, str], dict[tuple[int, int], History]] = defaultdict(dict)
-    for one in find_runs([folder_of(name, size)]):
-        for fold, result in one.results.items():
-            found[one.dataset, one.model][one.seed, fold] = result.history
-    return dict(sorted(found.items()))
+def show_compared(first: str, second: str) -> None:
+    print(
+        "| | jump | validation, % | gain | log loss | gain | validation at own epoch, % | gain | test beside, % |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    for (dataset, model), row in compared(pd.read_csv(KEPT), first, second).iterrows():
 
+        def pair(value: str, digits: int, row=row) -> str:
+            return f"{row[f'{value}_first']:.{digits}f} → {row[f'{value}_second']:.{digits}f}"
 
-def rows(size: str, window: int = 10) -> list[list[str]]:
-    """A row a recipe and cell, every recipe judged by the same window."""
-    table = []
-    for name in yaml.safe_load(TRIED.read_text("utf-8"))["recipes"]:
-        if not folder_of(name, size).is_dir():
-            continue
-        for (dataset, model), histories in cells(name, size).items():
-            found = measure(list(histories.values()), window)
-            n = len(histories)
-            seeds = defaultdict(list)
-            for (seed, _), value in zip(histories, found["val_stretch"], strict=True):
-                seeds[seed].append(value)
-            spread = np.std([np.mean(values) for values in seeds.values()])
-            error = found["val_stretch"].std() / max(1, n - 1) ** 0.5
-            table.append(
-                [name, dataset, model, str(n), f"{found['jump'].mean():.1f}"]
-                + [f"{found['val_stretch'].mean():.1f} ± {error:.1f}", f"{found['val_accuracy'].mean():.1f}"]
-                + [f"{found['val_loss'].mean():.3f}", f"{spread:.1f}", f"{found['test_accuracy'].mean():.1f}"]
+        def gain(value: str, digits: int, row=row) -> str:
+            return f"{row[f'{value}_gain']:+.{digits}f} ± {row[f'{value}_error']:.{digits}f}".replace(
+                "-", "−"
             )
-    return table
+
+        cells = [f"{dataset}, {model}", pair("jump", 1), pair("stretch", 1), gain("stretch", 1)]
+        cells += [pair("log_loss", 2), gain("log_loss", 2), pair("own", 1), gain("own", 1), pair("test", 1)]
+        print(f"| {' | '.join(cells)} |")
 
 
-def spread(first: str, second: str, draws: int = 10_000) -> str:
-    """How far the ten-fold mean of `selected` moves with the seed, of two recipes, and the ratio with its interval."""
-    means = []
-    for name in (first, second):
-        ((_, histories),) = cells(name, "seeds").items()
-        by_seed = defaultdict(list)
-        for (seed, _), history in histories.items():
-            by_seed[seed].append(100 * best_on_validation(history).test_accuracy)
-        means.append(np.array([np.mean(values) for values in by_seed.values()]))
-    rng = np.random.default_rng(0)
-    drawn = [rng.choice(values, (draws, len(values))).std(axis=1, ddof=1) for values in means]
-    low, high = np.percentile(drawn[1] / drawn[0], [2.5, 97.5])
-    stds = [values.std(ddof=1) for values in means]
-    told = [
-        f"{name}: {values.mean():.2f} ± {std:.2f} over {len(values)} seeds"
-        for name, values, std in zip((first, second), means, stds, strict=True)
-    ]
-    return (
-        "; ".join(told) + f"; ratio {stds[1] / stds[0]:.2f}, 95 % of bootstrap draws {low:.2f} to {high:.2f}"
+def show_spread(first: str, second: str) -> None:
+    found = spread(pd.read_csv(KEPT), first, second)
+    print(
+        f"| recipe | ten-fold mean of test accuracy, % | std over {found['seeds']:.0f} seeds |\n|---|---:|---:|"
+    )
+    for name, side in ((first, "first"), (second, "second")):
+        print(f"| {name} | {found[f'mean_{side}']:.2f} | {found[f'std_{side}']:.2f} |")
+    print(
+        f"| ratio | | {found['ratio']:.2f} (95 % of bootstrap draws: {found['low']:.2f} to {found['high']:.2f}) |"
     )
 
 
-HEADER = [
-    "recipe",
-    "dataset",
-    "model",
-    "folds",
-    "jump",
-    "validation",
-    "at epoch",
-    "log loss",
-    "seeds",
-    "test",
-]
-
+COMMANDS = {
+    "run": (run, ["recipe", "size"]),
+    "collect": (collect, []),
+    "tried": (show_tried, ["size"]),
+    "compare": (show_compared, ["first", "second"]),
+    "spread": (show_spread, ["first", "second"]),
+}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="what", required=True)
-    one = commands.add_parser("run", help="train a recipe, or go on with it")
-    one.add_argument("name")
-    one.add_argument("size")
-    many = commands.add_parser("table", help="compare the recipes that were trained")
-    many.add_argument("size")
-    two = commands.add_parser("spread", help="compare how far two recipes move with the seed")
-    two.add_argument("first")
-    two.add_argument("second")
-    arguments = parser.parse_args()
-    if arguments.what == "run":
-        sys.exit(run(arguments.name, arguments.size))
-    if arguments.what == "spread":
-        sys.exit(print(spread(arguments.first, arguments.second)))
-    for row in [HEADER, ["---"] * len(HEADER), *rows(arguments.size)]:
-        print("| " + " | ".join(row) + " |")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, (_, names) in COMMANDS.items():
+        command = commands.add_parser(name)
+        for argument in names:
+            command.add_argument(argument)
+    options = vars(parser.parse_args())
+    function, names = COMMANDS[options.pop("command")]
+    try:
+        function(*options.values())
+    except (EginError, OSError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,107 @@
+"""Recipes of training side by side, by what validation says of them: pure functions of histories.
+
+A recipe is calm if validation accuracy moves little from epoch to epoch, and good if it is high, and its log loss low, at the
+epoch that is chosen. One epoch of a part of 18 graphs is chosen for its luck as much as for its worth, and the more so the
+more the curve jumps about; so accuracy is read as the mean over the ten epochs that end there, and both recipes are also
+read at the epochs that either's own rule chooses. Test parts stand beside, and decide nothing.
+"""
+
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+import pandas as pd
+
+from egin_dgl.training.history import History, best_on_validation, with_choice
+
+WINDOW = 10  # epochs that every recipe is judged over
+FIRST = 10  # jumps are those after this epoch, when the first steps are over
+
+
+@dataclass(frozen=True)
+class FoldOutcome:
+    """One fold under one recipe: accuracies and jumps in points."""
+
+    recipe: str
+    size: str  # of the study it is part of
+    dataset: str
+    model: str
+    seed: int
+    fold: int
+    jump: float  # mean of |Δ validation accuracy| from one epoch to the next
+    stretch: float  # validation accuracy, mean of the best WINDOW epochs in a row
+    log_loss: float  # of validation, at the end of that stretch
+    own: float  # validation accuracy at the epoch that the recipe's own rule chooses
+    own_log_loss: float
+    test: float  # test accuracy there
+
+
+COLUMNS = [field.name for field in fields(FoldOutcome)]
+CELL = ["dataset", "model"]
+
+
+def outcome(history: History, **where: str | int) -> FoldOutcome:
+    """What a history comes to; `where` are recipe, size, dataset, model, seed and fold."""
+    again: History = []
+    for record in history:
+        again.append(with_choice(again, record, WINDOW))
+    best, own = best_on_validation(again), best_on_validation(history)
+    accuracies = 100 * np.array([record.val_accuracy for record in history])
+    return FoldOutcome(
+        **where,
+        jump=np.abs(np.diff(accuracies))[FIRST - 1 :].mean(),
+        stretch=accuracies[best.epoch - WINDOW : best.epoch].mean(),
+        log_loss=best.val_loss,
+        own=100 * own.val_accuracy,
+        own_log_loss=own.val_loss,
+        test=100 * own.test_accuracy,
+    )
+
+
+def frame(outcomes: list[FoldOutcome]) -> pd.DataFrame:
+    return pd.DataFrame([asdict(one) for one in outcomes], columns=COLUMNS)
+
+
+def tried(found: pd.DataFrame, size: str) -> pd.DataFrame:
+    """A row a recipe: means over the cells of a study, every cell weighing the same, and the spread over seeds."""
+    part = found[found["size"] == size]
+    cells = part.groupby(["recipe", *CELL], sort=False)
+    means = cells[["jump", "stretch", "log_loss", "own", "test"]].mean().groupby("recipe", sort=False).mean()
+    seeds = part.groupby(["recipe", *CELL, "seed"], sort=False)["stretch"].mean()
+    means["seeds"] = (
+        seeds.groupby(["recipe", *CELL], sort=False).std(ddof=1).groupby("recipe", sort=False).mean()
+    )
+    return means
+
+
+def compared(found: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """A row a cell: both recipes on the same folds, the mean differences and their standard errors."""
+    values = ["jump", "stretch", "log_loss", "own", "own_log_loss", "test"]
+    keys = [*CELL, "seed", "fold"]
+    sides = [
+        found[(found["recipe"] == name) & (found["size"] != "seeds")].set_index(keys)[values]
+        for name in (first, second)
+    ]
+    both = sides[0].join(sides[1], lsuffix="_first", rsuffix="_second", how="inner")
+    for value in values:
+        both[f"{value}_gain"] = both[f"{value}_second"] - both[f"{value}_first"]
+    grouped = both.groupby(CELL)
+    table = grouped.mean()
+    errors = grouped.sem(ddof=1)
+    for value in values:
+        table[f"{value}_error"] = errors[f"{value}_gain"]
+    return table.assign(folds=grouped.size())
+
+
+def spread(found: pd.DataFrame, first: str, second: str, draws: int = 10_000) -> dict[str, float]:
+    """How far the ten-fold mean of the test parts moves with the seed of training, and the ratio with its interval."""
+    part = found[found["size"] == "seeds"].groupby(["recipe", "seed"])["test"].mean()
+    means = [part[name].to_numpy() for name in (first, second)]
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(values, (draws, len(values))).std(axis=1, ddof=1) for values in means]
+    low, high = np.percentile(drawn[1] / drawn[0], [2.5, 97.5])
+    stds = [values.std(ddof=1) for values in means]
+    return {
+        **{f"mean_{name}": values.mean() for name, values in zip(("first", "second"), means, strict=True)},
+        **{f"std_{name}": std for name, std in zip(("first", "second"), stds, strict=True)},
+        **{"seeds": len(means[0]), "ratio": stds[1] / stds[0], "low": low, "high": high},
+    }
