@@ -161,6 +161,12 @@ def test_a_skeleton_has_names_and_columns_but_no_numbers():
         "\n".join([*rows, "GIN is."]).replace("1", "33")
     )
     assert same and len(skeleton("\n".join(rows))) == 2
+    run = "  last   87.8 ± 7.1   each   nothing\n\nmcc 0.7,\nauroc 0.9\nchosen in 2 folds: x"
+    assert (
+        skeleton(run)
+        == skeleton("  last   7.8 ± 17.1   3   nothing\n\nmcc −0.1, auroc 0.9")
+        != skeleton(run[3:])
+    )
     assert skeleton(rows[0]) != skeleton("│ EGIN │ 1.0 │ 2.0 │") != skeleton("│ GIN │ 1.0 │ 2.0 │")
 
 

@@ -121,9 +121,11 @@ def lay_out(output: str, block: Block) -> str:
 def skeleton(content: str) -> list[str]:
     """What stays of a block when its numbers change: the rows of its tables, numbers masked, those that are alike once.
 
-    Where there are tables with borders, the sentences below are left aside: they tell what the numbers come to.
+    Where there are tables with borders, the sentences below are left aside: they tell what the numbers come to. A run's
+    own table has none: there it is all words, wherever a line is broken, but for the settings that folds chose.
     """
-    masked = re.sub(r"[−+]?\d[\d.,]*", "#", content)
+    masked = re.sub(r"[−+]?\d[\d.,]*|\beach\b", "#", content)  # an epoch is a number, or each fold's own
     lines = [" ".join(re.sub(r"[─━┏┓┗┛┡┩└┘├┤┳╇┴┼*:-]+", "", line).split()) for line in masked.splitlines()]
     rows = [line for line in lines if re.search(r"[│┃|]", line)]
-    return list(dict.fromkeys(rows or [line for line in lines if line and not line.startswith("chosen in")]))
+    words = " ".join(line for line in lines if line and not line.startswith("chosen in"))
+    return list(dict.fromkeys(rows)) or [words]
