@@ -120,7 +120,8 @@ COMMANDS = {
     "spread": (show_spread, ["first", "second"]),
 }
 
-if __name__ == "__main__":
+
+def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -129,8 +130,12 @@ if __name__ == "__main__":
         command = commands.add_parser(name)
         for argument in names:
             command.add_argument(argument)
-    options = vars(parser.parse_args())
-    function, names = COMMANDS[options.pop("command")]
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    options = vars(parse(sys.argv[1:]))
+    function, _ = COMMANDS[options.pop("command")]
     try:
         function(*options.values())
     except (EginError, OSError) as error:

@@ -94,8 +94,9 @@ def test_its_layout_is_what_its_commands_print(block, tmp_path, unwatched):
     if reason := missing_data(block):
         pytest.skip(reason)
     tiny = replace(block, runs=tuple(f"{run} {block.tiny} trainer.workers=1" for run in block.runs))
-    if block.show and "zoo.py" in block.show:
-        tiny = replace(tiny, show=f"{block.show} --epochs 1")
+    for script, shorter in (("zoo.py", "--epochs 1"), ("cost.py", "--turns 1")):
+        if block.show and script in block.show:
+            tiny = replace(tiny, show=f"{block.show} {shorter}")
     with unwatched():  # its numbers are masked
         _, content = make_block(tiny, ROOT, tmp_path / "runs")
     assert sorted(skeleton(content)) == sorted(skeleton(written.content))
