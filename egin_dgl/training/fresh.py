@@ -11,12 +11,12 @@ from typing import Any
 
 from egin_dgl import arithmetic
 from egin_dgl.errors import TrainingError
-from egin_dgl.training.workers import end_with_parent
+from egin_dgl.training.workers import end_with_parent, spawning
 
 
 def in_fresh_process(reproducible: str, function: Callable, *arguments: Any) -> Any:
     """What `function` returns or raises in a process that computes as `reproducible` says; its log is ours."""
-    context = multiprocessing.get_context("spawn")
+    context = spawning()
     records = context.Queue()
     root = logging.getLogger()
     listener = QueueListener(records, *root.handlers, respect_handler_level=True)

@@ -54,8 +54,7 @@ def in_this_process(dataset, jobs, report, share: Share) -> list[FoldResult | Tr
 
 
 def in_pool(dataset, jobs, report, share: Share, workers: int) -> list[FoldResult | TrainingError]:
-    # Spawned, not forked: a forked child inherits OpenMP and CUDA state that it cannot use.
-    context = multiprocessing.get_context("spawn")
+    context = spawning()
     events = context.Queue()
     pool = ProcessPoolExecutor(workers, context, initialize_worker, (dataset, events, share))
     try:
@@ -74,6 +73,15 @@ def in_pool(dataset, jobs, report, share: Share, workers: int) -> list[FoldResul
         if isinstance(outcome, BaseException) and not isinstance(outcome, TrainingError):
             raise outcome
     return outcomes
+
+
+def spawning() -> multiprocessing.context.SpawnContext:
+    """Spawned, not forked: a forked child inherits OpenMP and CUDA state that it cannot use."""
+    default = multiprocessing.get_start_method(allow_none=True)
+    if default not in (None, *multiprocessing.get_all_start_methods()):
+        # A job of joblib's: the default there is joblib's own, which a child is told of and does not know.
+        multiprocessing.set_start_method("spawn", force=True)
+    return multiprocessing.get_context("spawn")
 
 
 def follow(futures: Sequence[Future], events, report: Report) -> None:
