@@ -124,7 +124,9 @@ def skeleton(content: str) -> list[str]:
     Where there are tables with borders, the sentences below are left aside: they tell what the numbers come to. A run's
     own table has none: there it is all words, wherever a line is broken, but for the settings that folds chose.
     """
-    masked = re.sub(r"[−+]?\d[\d.,]*|\beach\b", "#", content)  # an epoch is a number, or each fold's own
+    masked = re.sub(
+        r"[−+]?\d[\d.,]*(?:e-?\d+)?|\beach\b", "#", content
+    )  # an epoch is a number, or each fold's own
     lines = [" ".join(re.sub(r"[─━┏┓┗┛┡┩└┘├┤┳╇┴┼*:-]+", "", line).split()) for line in masked.splitlines()]
     rows = [line for line in lines if re.search(r"[│┃|]", line)]
     words = " ".join(line for line in lines if line and not line.startswith("chosen in"))
