@@ -20,7 +20,7 @@ from egin_dgl.reporting.blocks import (
     put_block,
     skeleton,
 )
-from egin_dgl.reporting.remake import in_folder, known_options, make_block, missing_data, words_of
+from egin_dgl.reporting.remake import in_folder, make_block, missing_data, words_of
 
 REGISTER = load_register(ROOT / "docs" / "blocks.yaml")
 PAGES = {
@@ -61,7 +61,7 @@ def test_training_commands_are_of_options_that_exist(command):
     words = [word for word in shlex.split(command, comments=True)[2:] if word != "-m"]
     of_training = [word for word in words if not word.startswith(("hydra", "resume="))]
     chosen = []
-    for option in OverridesParser.create().parse_overrides(known_options(of_training, ROOT)):
+    for option in OverridesParser.create().parse_overrides(of_training):
         if option.is_discrete_sweep():
             chosen.append([f"{option.get_key_element()}={value}" for value in option.sweep_string_iterator()])
         elif option.is_sweep_override():

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -65,13 +64,7 @@ def words_of(command: str, root: Path) -> list[str]:
     python, script, *options = shlex.split(command)
     if python != "python":
         raise ConfigError(f"a command of the register begins with python and a script, not with {python!r}")
-    return [sys.executable, str(root / script), *known_options(options, root)]
-
-
-def known_options(options: Sequence[str], root: Path) -> list[str]:
-    """UNTIL THE OPTION `reproducible` EXISTS: the commands of the register without it. Then this function can go."""
-    exists = "reproducible" in OmegaConf.load(root / "conf" / "train.yaml")
-    return [word for word in options if exists or not word.startswith("reproducible=")]
+    return [sys.executable, str(root / script), *options]
 
 
 def in_folder(words: list[str], folder: Path) -> list[str]:
