@@ -15,7 +15,7 @@ from pathlib import Path
 
 MARK = "EGIN_REPRODUCIBLE"  # what `switch_off` goes by, in processes that inherit the environment
 
-# By the setting: avx2 is for processors with AVX2 and FMA (Intel since 2013, AMD since 2015), any for every x86-64.
+# avx2 is for Intel processors since 2013 (MKL promises its AVX2 branch for no other maker), any for every x86-64.
 FLAGS = {
     "avx2": {
         "MKL_CBWR": "AVX2",  # matrix products of torch
