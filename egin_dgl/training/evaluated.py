@@ -33,7 +33,7 @@ class EvaluatedModel:
         self.model, self.weights, self.decay, self.measured = model, weights, decay, measured
         self.steps = 0
         self.follows = decay is not None or measured
-        self.copy = copy.deepcopy(model).requires_grad_(True) if self.follows else model
+        self.copy = copy.deepcopy(model) if self.follows else model
         self.average = FlatWeights(self.copy) if self.follows else weights
 
     @torch.no_grad()

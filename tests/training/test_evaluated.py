@@ -106,3 +106,16 @@ def test_without_averaging_the_copy_has_the_weights_of_the_moment():
     for own, of_model in zip(current.parameters(), model.parameters(), strict=True):
         assert torch.equal(own, of_model)
     torch.testing.assert_close(current[1].running_mean, current[0](rows).mean(0))
+
+
+def test_weights_that_do_not_train_stay_as_they_are():
+    model = network()
+    model[0].weight.requires_grad_(False)
+    weights = FlatWeights(model)
+    followed = EvaluatedModel(model, weights, 0.9, measured=False)
+    frozen = model[0].weight.clone()
+    step(model, torch.optim.Adam(weights.tensors, lr=0.1), 0)
+    followed.step()
+    current = followed.current([], None)
+    assert torch.equal(current[0].weight, frozen) and torch.equal(model[0].weight, frozen)
+    assert torch.equal(current[3].weight, model[3].weight)
