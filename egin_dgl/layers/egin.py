@@ -8,14 +8,17 @@ Node-Edge tuple (h_j, e_ij). The node i itself joins with the void edge δ = 0 (
 sums that its dataset keeps take the place of messages.
 """
 
+from collections.abc import Sequence
+
 import torch
 from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32, sum_cross, sum_edges, sum_neighbors
+from egin_dgl.layers.mlp import can_run_together, together
 from egin_dgl.layers.sum_layer import SumLayer
-from egin_dgl.layers.sums import Sums, closed, crossed, sum_edge_embeddings
+from egin_dgl.layers.sums import Sums, around, closed, crossed
 
 
 class EdgedConv(SumLayer):
@@ -92,4 +95,16 @@ class EGINEConv(EdgedConv):
         return self.mlp(torch.cat([own + neighbor_sum, own_edge + edge_sum], dim=-1))
 
     def messages(self, batch: Batch) -> tuple[Sums, Tensor]:
-        return closed(batch), self.scaled(*sum_edge_embeddings(batch, self.edge_mlp))
+        sums, vectors = around(batch)
+        void = vectors.new_zeros(1, vectors.shape[1])
+        edge_sum = sums(self.edge_mlp(vectors))
+        return closed(batch), self.scaled(edge_sum, self.edge_mlp(void) if self.eps.requires_grad else None)
+
+    @classmethod
+    def all_messages(cls, layers: Sequence["EGINEConv"], batch: Batch) -> list[tuple[Sums, Tensor]]:
+        """The edge MLPs of all layers see the same vectors, and run side by side."""
+        mlps = [layer.edge_mlp for layer in layers]
+        if not can_run_together(mlps) or any(layer.eps.requires_grad for layer in layers):
+            return super().all_messages(layers, batch)
+        sums, vectors = around(batch)
+        return [(closed(batch), edge_sum) for edge_sum in sums(together(mlps, vectors)).chunk(len(mlps), 1)]

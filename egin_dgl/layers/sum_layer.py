@@ -1,5 +1,7 @@
 """What GIN and the EGIN family do alike on a batch of the loader."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +23,11 @@ class SumLayer(nn.Module):
     def messages(self, batch: Batch) -> tuple[Sums, Tensor | None]:
         """S, with the node itself in its sums, and c (N, R) or None. S may have several rows a node, one after another."""
         raise NotImplementedError
+
+    @classmethod
+    def all_messages(cls, layers: Sequence["SumLayer"], batch: Batch) -> list[tuple[Sums, Tensor | None]]:
+        """Those of all layers of a model, which may have something to share."""
+        return [layer.messages(batch) for layer in layers]
 
     def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
         """The same as `forward`, for the batch that h (N, D) belongs to."""

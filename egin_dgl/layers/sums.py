@@ -47,6 +47,10 @@ def closed(batch: Batch) -> Sums:
 
     Where nearly all pairs are joined, the sum over all nodes of the graph and what differs from it.
     """
+    return batch.once("closed", _closed)
+
+
+def _closed(batch: Batch) -> Sums:
     beyond = batch.constants.beyond_all
     if beyond is None:
         return sparse(batch.bags(batch.constants.closed))
@@ -61,7 +65,7 @@ def closed(batch: Batch) -> Sums:
 
 def crossed(batch: Batch) -> Sums:
     """h_i ⊗ ψ + Σ_{j ∈ N(i)} h_j ⊗ e_ij, a row for each edge feature: (N, D) -> (N · Q, D)."""
-    return sparse(batch.bags(batch.constants.crossed))
+    return batch.once("crossed", lambda batch: sparse(batch.bags(batch.constants.crossed)))
 
 
 def pooled(batch: Batch) -> Sums:
@@ -75,16 +79,15 @@ def sparse(pair: tuple[Bags, Bags]) -> Sums:
     return Sums(lambda x: product(bags, x), lambda grad: product(transposed, grad))
 
 
-def sum_edge_embeddings(batch: Batch, embed: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """f(δ) + Σ_{j ∈ N(i)} f(e_ij) for a function f of single edge vectors, and f(δ): (N, R), (R,).
+def around(batch: Batch) -> tuple[Sums, Tensor]:
+    """Σ over the edges of a node, and the node's own void edge: (V, R) -> (N, R); and the V edge vectors, (V, Q).
 
-    f is called on distinct vectors only: on a table of the dataset where these are few, on those of the batch otherwise.
+    They are the distinct ones only: those of the dataset where these are few, those of each graph otherwise. The void
+    edge is the last of the dataset's.
     """
     constants = batch.constants
     if constants.edge_kinds is not None:
-        embedded = embed(constants.edge_table)
-        return batch.of_nodes(constants.edge_counts) @ embedded, embedded[-1]
+        counts = batch.of_nodes(constants.edge_counts)
+        return Sums(lambda x: counts @ x, lambda grad: counts.t() @ grad), constants.edge_table
     vectors, offsets = constants.edge_vectors
-    void = embed(vectors.new_zeros(1, vectors.shape[1]))
-    embedded = embed(batch.chunk.rows(vectors, offsets, batch.number))
-    return sparse(batch.bags(constants.around))(embedded) + void, void[0]
+    return sparse(batch.bags(constants.around)), batch.chunk.rows(vectors, offsets, batch.number)
