@@ -163,14 +163,13 @@ class Watching(TorchDispatchMode):
         self.seen = set()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        name = function.overloadpacket.__name__
-        masks = name.startswith("index") and any(
-            index is not None and index.dtype == torch.bool
-            for index in (args[1] if isinstance(args[1], (list, tuple)) else ())
-        )
-        if name in ("_local_scalar_dense", "nonzero", "_to_copy", "masked_select") or masks:
+        name, kwargs = function.overloadpacket.__name__, kwargs or {}
+        waits = name in ("_local_scalar_dense", "nonzero", "masked_select")
+        moves = name == "_to_copy" and kwargs.get("device") is not None
+        indices = args[1] if name.startswith("index") and isinstance(args[1], (list, tuple)) else ()
+        if waits or moves or any(index is not None and index.dtype == torch.bool for index in indices):
             self.seen.add(name)
-        return function(*args, **(kwargs or {}))
+        return function(*args, **kwargs)
 
 
 @FAMILY
