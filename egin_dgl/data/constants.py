@@ -101,25 +101,26 @@ class Constants:
 
     @cached_property
     def edge_vectors(self) -> tuple[Tensor, Offsets]:
-        """Where vectors are many: the distinct ones of each graph, and where those of a graph lie."""
+        """Where vectors are many: the distinct ones of each graph and the void edge δ = 0, and where a graph's lie."""
         return self._vectors[:2]
 
     @cached_property
     def around(self) -> tuple[Links, Links]:
-        """Rows are nodes, columns the vectors of `edge_vectors` on their edges."""
+        """Rows are nodes; columns the vectors of `edge_vectors` on their edges, and δ for the node itself."""
         _, offsets, vector = self._vectors
-        return with_transpose(self.dst, vector, None, self.nodes, offsets)
+        return with_transpose(torch.cat([self.dst, self.own]), vector, None, self.nodes, offsets)
 
     @cached_property
     def _vectors(self) -> tuple[Tensor, Offsets, Tensor]:
-        graphs = len(self.edges.on_host) - 1
-        graph = self.edges.spread(torch.arange(graphs, device=self.src.device))
         table, kind = distinct_rows(self.edge_feats)
-        # Ordered by graph, then by vector.
-        keys, vector = torch.unique(graph * len(table) + kind, return_inverse=True)
-        counts = (keys // max(len(table), 1)).bincount(minlength=graphs)
-        offsets = Offsets(torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
-        return table[keys % max(len(table), 1)], offsets, vector
+        table = torch.cat([table, table.new_zeros(1, table.shape[1])])
+        graphs = torch.arange(len(self.edges.on_host) - 1, device=kind.device)
+        # Ordered by graph, then by vector: each edge's, then each node's δ.
+        of_edges = self.edges.spread(graphs) * len(table) + kind
+        of_nodes = self.nodes.spread(graphs) * len(table) + len(table) - 1
+        keys, vector = torch.unique(torch.cat([of_edges, of_nodes]), return_inverse=True)
+        counts = (keys // len(table)).bincount(minlength=len(graphs))
+        return table[keys % len(table)], Offsets(torch.cat([counts.new_zeros(1), counts.cumsum(0)])), vector
 
 
 def distinct_rows(feats: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ class Offsets:
     """
 
     def __init__(self, offsets: Tensor):
-        self.on_device, self.on_host = offsets, offsets.cpu()
+        self.on_device, self.on_host = offsets, offsets.cpu().numpy()
 
     @property
     def sizes(self) -> Tensor:
@@ -71,7 +71,7 @@ class Links:
         if (self.weights is None) != (other.weights is None):
             return False
         pairs = [(self.starts, other.starts), (self.columns, other.columns)]
-        pairs += [(self.rows.on_host, other.rows.on_host), (self.grid.on_host, other.grid.on_host)]
+        pairs += [(self.rows.on_device, other.rows.on_device), (self.grid.on_device, other.grid.on_device)]
         pairs += [] if self.weights is None else [(self.weights, other.weights)]
         return all(torch.equal(mine, theirs) for mine, theirs in pairs)
 

@@ -6,9 +6,10 @@ What a batch offers is made when first asked for: models that never look at the 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dgl
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,12 +31,13 @@ class Bags(NamedTuple):
 class Layout:
     """Where the rows of chosen graphs lie in a flat tensor, and in the batches that the graphs are dealt to."""
 
-    def __init__(self, offsets: Offsets, graphs: Tensor, on_host: Tensor, batch_size: int):
+    def __init__(self, offsets: Offsets, graphs: Tensor, on_host: np.ndarray, batch_size: int):
         first = offsets.on_device[graphs]
         self.sizes = offsets.on_device[graphs + 1] - first
-        ends = (offsets.on_host[on_host + 1] - offsets.on_host[on_host]).cumsum(0)
+        ends = (offsets.on_host[on_host + 1] - offsets.on_host[on_host]).cumsum()
         self.total = int(ends[-1]) if len(ends) else 0
-        self.bounds = [0, *ends[batch_size - 1 : -1 : batch_size].tolist(), self.total]  # of the batches
+        # Of the batches, and known on the host: a GPU is never asked how large they are.
+        self.bounds = [0, *ends[batch_size - 1 : -1 : batch_size].tolist(), self.total]
         starts = self.sizes.cumsum(0) - self.sizes
         self.positions = torch.arange(self.total, device=first.device) + self.spread(first - starts)
         begins = torch.arange(len(graphs), device=first.device) // batch_size * batch_size
@@ -53,7 +55,7 @@ class Layout:
 class Chunk:
     """Graphs of some batches; each flat tensor is gathered once for all of them, when first asked for."""
 
-    def __init__(self, dataset: GraphDataset, graphs: Tensor, on_host: Tensor, batch_size: int):
+    def __init__(self, dataset: GraphDataset, graphs: Tensor, on_host: np.ndarray, batch_size: int):
         self.dataset, self.graphs, self.on_host, self.batch_size = dataset, graphs, on_host, batch_size
         self.layouts: dict[Offsets, Layout] = {}
         self.made: dict[object, Tensor | tuple[Tensor | None, ...]] = {}
@@ -99,6 +101,7 @@ class Batch:
 
     def __init__(self, chunk: Chunk, number: int):
         self.chunk, self.number, self.constants = chunk, number, chunk.dataset.constants
+        self._made: dict[str, Any] = {}
         first = number * chunk.batch_size
         self.graphs = chunk.graphs[first : first + chunk.batch_size]
 
@@ -111,6 +114,12 @@ class Batch:
         links, transposed = pair
         bags = self.chunk.bags(links, self.number)
         return bags, bags if transposed is links else self.chunk.bags(transposed, self.number)
+
+    def once(self, key: str, make: Callable[["Batch"], Any]) -> Any:
+        """What `make(batch)` gives, made once."""
+        if key not in self._made:
+            self._made[key] = make(self)
+        return self._made[key]
 
     @cached_property
     def labels(self) -> Tensor:
@@ -182,9 +191,9 @@ def batches(dataset: GraphDataset, graphs: Tensor, batch_size: int) -> Iterator[
     """Batches of these graphs, in this order; the last one may be smaller."""
     mean_size = (len(dataset.dst) + len(dataset.node_feats)) / max(len(dataset), 1)
     at_once = max(1, int(AT_ONCE / max(mean_size * batch_size, 1))) * batch_size
-    on_host, graphs = graphs.cpu(), graphs.to(dataset.labels.device)
-    for part, same in zip(graphs.split(at_once), on_host.split(at_once), strict=True):
-        chunk = Chunk(dataset, part, same, batch_size)
+    on_host, graphs = graphs.cpu().numpy(), graphs.to(dataset.labels.device)
+    for start, part in enumerate(graphs.split(at_once)):
+        chunk = Chunk(dataset, part, on_host[start * at_once : (start + 1) * at_once], batch_size)
         yield from (Batch(chunk, number) for number in range(-(-len(part) // batch_size)))
 
 

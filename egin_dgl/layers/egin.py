@@ -4,9 +4,11 @@ All map node features (N, D) and edge features (E, Q) to node features (N, H). A
 Node-Edge tuple (h_j, e_ij). The node i itself joins with the void edge δ = 0 (EGIN, EGIN-E) or the unit edge
 ψ = 1 (EGIN-C), scaled by 1 + ε. The MLPs are given by the caller, who knows their sizes.
 
-`forward` is the definition. `on_batch` computes the same for a batch of the loader, from sums that its dataset keeps
-and with sparse products in place of messages.
+`forward` is the definition. `messages` says how the same is summed on a batch of the loader, where sparse products and
+sums that its dataset keeps take the place of messages.
 """
+
+from collections.abc import Sequence
 
 import torch
 from dgl import DGLGraph
@@ -14,10 +16,12 @@ from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32, sum_cross, sum_edges, sum_neighbors
-from egin_dgl.layers.sums import sum_closed, sum_crossed, sum_edge_embeddings
+from egin_dgl.layers.mlp import can_run_together, together
+from egin_dgl.layers.sum_layer import SumLayer
+from egin_dgl.layers.sums import Sums, around, closed, crossed
 
 
-class EdgedConv(nn.Module):
+class EdgedConv(SumLayer):
     """What the three have in common: an MLP after the sum, and ε, learnt or fixed at zero."""
 
     def __init__(self, mlp: nn.Module, learn_eps: bool = False):
@@ -28,10 +32,6 @@ class EdgedConv(nn.Module):
             self.eps = nn.Parameter(eps)
         else:
             self.register_buffer("eps", eps)
-
-    def scaled(self, closed: Tensor, own: Tensor) -> Tensor:
-        """(1 + ε) own + rest, where `closed` is own + rest."""
-        return closed + self.eps * own if self.eps.requires_grad else closed
 
 
 class EGINConv(EdgedConv):
@@ -52,9 +52,8 @@ class EGINConv(EdgedConv):
         # δ is zero in every dimension, so the node itself adds nothing to the edge half.
         return self.mlp(torch.cat([(1 + self.eps) * at_least_float32(h) + neighbor_sum, edge_sum], dim=-1))
 
-    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
-        closed = self.scaled(sum_closed(batch, h), h)
-        return self.mlp(torch.cat([closed, batch.of_nodes(batch.constants.edge_sums)], dim=-1))
+    def messages(self, batch: Batch) -> tuple[Sums, Tensor]:
+        return closed(batch), batch.of_nodes(batch.constants.edge_sums)
 
 
 class EGINCConv(EdgedConv):
@@ -71,9 +70,8 @@ class EGINCConv(EdgedConv):
         own = at_least_float32(h).repeat_interleave(e.shape[-1], dim=-1)
         return self.mlp((1 + self.eps) * own + cross_sum)
 
-    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
-        crossed = self.scaled(sum_crossed(batch, h), h.unsqueeze(1))
-        return self.mlp(crossed.transpose(1, 2).flatten(1))
+    def messages(self, batch: Batch) -> tuple[Sums, None]:
+        return crossed(batch), None
 
 
 class EGINEConv(EdgedConv):
@@ -96,7 +94,17 @@ class EGINEConv(EdgedConv):
         own_edge = (1 + self.eps) * at_least_float32(self.edge_mlp(void))
         return self.mlp(torch.cat([own + neighbor_sum, own_edge + edge_sum], dim=-1))
 
-    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
-        closed = self.scaled(sum_closed(batch, h), h)
-        edge_sum = self.scaled(*sum_edge_embeddings(batch, self.edge_mlp))
-        return self.mlp(torch.cat([closed, edge_sum], dim=-1))
+    def messages(self, batch: Batch) -> tuple[Sums, Tensor]:
+        sums, vectors = around(batch)
+        void = vectors.new_zeros(1, vectors.shape[1])
+        edge_sum = sums(self.edge_mlp(vectors))
+        return closed(batch), self.scaled(edge_sum, self.edge_mlp(void) if self.eps.requires_grad else None)
+
+    @classmethod
+    def all_messages(cls, layers: Sequence["EGINEConv"], batch: Batch) -> list[tuple[Sums, Tensor]]:
+        """The edge MLPs of all layers see the same vectors, and run side by side."""
+        mlps = [layer.edge_mlp for layer in layers]
+        if not can_run_together(mlps) or any(layer.eps.requires_grad for layer in layers):
+            return super().all_messages(layers, batch)
+        sums, vectors = around(batch)
+        return [(closed(batch), edge_sum) for edge_sum in sums(together(mlps, vectors)).chunk(len(mlps), 1)]

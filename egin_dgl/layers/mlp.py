@@ -1,5 +1,8 @@
 """The multilayer perceptron inside every layer, and the normalisation it shares with the classifier."""
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor, nn
 
 
@@ -65,3 +68,34 @@ def linear(in_dim: int, out_dim: int) -> nn.Linear:
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+def can_run_together(mlps: Sequence[nn.Module]) -> bool:
+    """Whether these are MLPs without normalisation or dropout, of the same sizes, that no hook waits for."""
+    steps = [step for mlp in mlps if type(mlp) is MLP for step in mlp]
+    shapes = {tuple(layer.weight.shape for layer in linears(mlp)) for mlp in mlps if type(mlp) is MLP}
+    return (
+        all(type(mlp) is MLP for mlp in mlps)
+        and len(shapes) == 1
+        and all(
+            type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
+            for step in steps
+        )
+        and not any(step._forward_hooks or step._forward_pre_hooks for step in [*mlps, *steps])
+    )
+
+
+def together(mlps: Sequence[MLP], x: Tensor) -> Tensor:
+    """The results of several MLPs for the same input, side by side: (V, in_dim) -> (V, M · out_dim)."""
+    (first, *others), count = list(zip(*map(linears, mlps), strict=True)), len(mlps)
+    h = nn.functional.linear(x, torch.cat([f.weight for f in first]), torch.cat([f.bias for f in first]))
+    for level in others:
+        h = torch.relu(h).view(len(x), count, -1).transpose(0, 1)
+        weights, biases = torch.stack([f.weight for f in level]), torch.stack([f.bias for f in level])
+        h = torch.baddbmm(biases.unsqueeze(1), h, weights.transpose(1, 2)).transpose(0, 1).flatten(1)
+    return h
+
+
+def linears(mlp: MLP) -> list[nn.Linear]:
+    """The linear maps of an MLP."""
+    return [step for step in mlp if isinstance(step, nn.Linear)]

@@ -5,7 +5,7 @@ from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.layers.sums import SegmentSum
+from egin_dgl.layers.sums import pooled
 
 READOUTS = {"sum": SumPooling, "mean": AvgPooling, "max": MaxPooling}
 
@@ -24,5 +24,5 @@ def pool(batch: Batch, h: Tensor, readout: nn.Module) -> Tensor:
         return torch.embedding_bag(h, members.columns, members.starts, False, 2)[0]
     if not isinstance(readout, (SumPooling, AvgPooling)):
         return readout(batch.graph, h)
-    total = SegmentSum.apply(h, batch)
+    total = pooled(batch)(h)
     return total / batch.sizes.clamp(min=1).unsqueeze(1) if isinstance(readout, AvgPooling) else total

@@ -1,4 +1,4 @@
-"""When a module may be computed by its `on_batch` in place of its definition, `forward`."""
+"""When a module may be computed on a batch by a shorter way than its definition, `forward`."""
 
 from functools import cache
 
@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 
-def has_shortcut(module: nn.Module, *definition: str) -> bool:
-    """Whether `on_batch` stands for the module's `forward`, and other methods of its definition, as they are.
+def stands(shortcut: str, module: nn.Module, *definition: str) -> bool:
+    """Whether the method `shortcut` stands for the module's `forward` and other methods that define it.
 
     It does not where a subclass changed the one without the other, and where somebody's hook waits for the call.
     """
-    return defined_together(type(module), "on_batch", "forward", *definition) and not (
+    return defined_together(type(module), shortcut, "forward", *definition) and not (
         module._forward_hooks or module._forward_pre_hooks
     )
 

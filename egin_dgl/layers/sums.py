@@ -5,6 +5,7 @@ gradient is made for large tables of which a batch sees a little; here the gradi
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,74 +18,76 @@ def product(bags: Bags, x: Tensor) -> Tensor:
     return torch.embedding_bag(x, bags.columns, bags.starts, False, 0, False, bags.weights)[0]
 
 
-class SparseProduct(torch.autograd.Function):
-    """A x with the gradient Aᵀ g."""
+class Sums(NamedTuple):
+    """A linear map of the rows of a tensor, S, and its transpose, Sᵀ; both are plain functions without gradients."""
+
+    apply: Callable[[Tensor], Tensor]
+    transposed: Callable[[Tensor], Tensor]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """S x, differentiable."""
+        return Summed.apply(x, self)
+
+
+class Summed(torch.autograd.Function):
+    """S x with the gradient Sᵀ g."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, bags: Bags, transposed: Bags) -> Tensor:
-        ctx.transposed = transposed
-        return product(bags, x.detach())
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        return product(ctx.transposed, grad.contiguous()), None, None
-
-
-class SegmentSum(torch.autograd.Function):
-    """Sums over the nodes of each graph; every node has the gradient of its graph."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, batch: Batch) -> Tensor:
-        ctx.batch = batch
-        return product(batch.members, x.detach())
+    def forward(ctx, x: Tensor, sums: Sums) -> Tensor:
+        ctx.sums = sums
+        return sums.apply(x.detach())
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return grad.index_select(0, ctx.batch.graph_of_node), None
+        return ctx.sums.transposed(grad.contiguous()), None
 
 
-class ClosedSum(torch.autograd.Function):
-    """The same sums where nearly all pairs are joined: those over all nodes of the graph, and what differs from them."""
+def closed(batch: Batch) -> Sums:
+    """h_i + Σ_{j ∈ N(i)} h_j: (N, D) -> (N, D).
 
-    @staticmethod
-    def forward(ctx, x: Tensor, batch: Batch, bags: Bags, transposed: Bags) -> Tensor:
-        ctx.batch, ctx.transposed = batch, transposed
-        return over_all(batch, bags, x.detach())
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        return over_all(ctx.batch, ctx.transposed, grad.contiguous()), None, None, None
+    Where nearly all pairs are joined, the sum over all nodes of the graph and what differs from it.
+    """
+    return batch.once("closed", _closed)
 
 
-def over_all(batch: Batch, beyond: Bags, x: Tensor) -> Tensor:
-    total = product(batch.members, x).index_select(0, batch.graph_of_node)
-    return total.add_(product(beyond, x)) if len(beyond.columns) else total
-
-
-def sum_closed(batch: Batch, h: Tensor) -> Tensor:
-    """h_i + Σ_{j ∈ N(i)} h_j: (N, D) -> (N, D)."""
+def _closed(batch: Batch) -> Sums:
     beyond = batch.constants.beyond_all
     if beyond is None:
-        return SparseProduct.apply(h, *batch.bags(batch.constants.closed))
-    return ClosedSum.apply(h, batch, *batch.bags(beyond))
+        return sparse(batch.bags(batch.constants.closed))
+
+    def over_all(bags: Bags, x: Tensor) -> Tensor:
+        total = product(batch.members, x).index_select(0, batch.graph_of_node)
+        return total.add_(product(bags, x)) if len(bags.columns) else total
+
+    bags, transposed = batch.bags(beyond)
+    return Sums(lambda x: over_all(bags, x), lambda grad: over_all(transposed, grad))
 
 
-def sum_crossed(batch: Batch, h: Tensor) -> Tensor:
-    """h_i ⊗ ψ + Σ_{j ∈ N(i)} h_j ⊗ e_ij with the edge features as rows, not columns: (N, D) -> (N, Q, D)."""
-    out = SparseProduct.apply(h, *batch.bags(batch.constants.crossed))
-    return out.view(len(h), -1, h.shape[1])
+def crossed(batch: Batch) -> Sums:
+    """h_i ⊗ ψ + Σ_{j ∈ N(i)} h_j ⊗ e_ij, a row for each edge feature: (N, D) -> (N · Q, D)."""
+    return batch.once("crossed", lambda batch: sparse(batch.bags(batch.constants.crossed)))
 
 
-def sum_edge_embeddings(batch: Batch, embed: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """f(δ) + Σ_{j ∈ N(i)} f(e_ij) for a function f of single edge vectors, and f(δ): (N, R), (R,).
+def pooled(batch: Batch) -> Sums:
+    """Σ_i h_i over the nodes of each graph: (N, D) -> (B, D)."""
+    return Sums(lambda x: product(batch.members, x), lambda grad: grad.index_select(0, batch.graph_of_node))
 
-    f is called on distinct vectors only: on a table of the dataset where these are few, on those of the batch otherwise.
+
+def sparse(pair: tuple[Bags, Bags]) -> Sums:
+    """The map of a sparse matrix."""
+    bags, transposed = pair
+    return Sums(lambda x: product(bags, x), lambda grad: product(transposed, grad))
+
+
+def around(batch: Batch) -> tuple[Sums, Tensor]:
+    """Σ over the edges of a node, and the node's own void edge: (V, R) -> (N, R); and the V edge vectors, (V, Q).
+
+    They are the distinct ones only: those of the dataset where these are few, those of each graph otherwise. The void
+    edge is the last of the dataset's.
     """
     constants = batch.constants
     if constants.edge_kinds is not None:
-        embedded = embed(constants.edge_table)
-        return batch.of_nodes(constants.edge_counts) @ embedded, embedded[-1]
+        counts = batch.of_nodes(constants.edge_counts)
+        return Sums(lambda x: counts @ x, lambda grad: counts.t() @ grad), constants.edge_table
     vectors, offsets = constants.edge_vectors
-    void = embed(vectors.new_zeros(1, vectors.shape[1]))
-    embedded = embed(batch.chunk.rows(vectors, offsets, batch.number))
-    return SparseProduct.apply(embedded, *batch.bags(constants.around)) + void, void[0]
+    return sparse(batch.bags(constants.around)), batch.chunk.rows(vectors, offsets, batch.number)

@@ -11,7 +11,8 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import linear, make_norm
 from egin_dgl.layers.readout import make_readout, pool
-from egin_dgl.layers.shortcut import has_shortcut
+from egin_dgl.layers.shortcut import stands
+from egin_dgl.models.fused import fused_scores
 from egin_dgl.models.model import GraphModel
 
 
@@ -83,15 +84,22 @@ class GraphClassifier(GraphModel):
 
     def on_batch(self, batch: Batch) -> Tensor:
         """The same class scores for a batch of the loader, faster where the layers know what its dataset keeps."""
-        return self.score(self.readouts_on(batch))
+        scores = fused_scores(self, batch) if self.shortens() else None
+        return self.score(self.readouts_on(batch)) if scores is None else scores
 
     def embed_batch(self, batch: Batch) -> Tensor:
         """The same embeddings."""
         return torch.cat(self.readouts_on(batch), dim=-1)
 
+    def shortens(self) -> bool:
+        """Whether all layers know what the dataset of a batch keeps, and nothing changed in how they are called."""
+        return stands("readouts_on", self, "readouts", "wire", "score") and all(
+            stands("messages", conv) for conv in self.convs
+        )
+
     def readouts_on(self, batch: Batch) -> list[Tensor]:
         """The same readouts."""
-        if not has_shortcut(self, "readouts", "wire") or not all(map(has_shortcut, self.convs)):
+        if not self.shortens():
             return self.readouts(batch.graph, batch.node_feats, batch.edge_feats)
         depths = [batch.node_feats]
         for conv, norm in zip(self.convs, self.norms, strict=True):

@@ -2,12 +2,13 @@
 
 from dgl import DGLGraph
 from dgl.nn import GINConv
-from torch import Tensor
+from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.dgl_layer import EdgeFreeLayer
-from egin_dgl.layers.sums import sum_closed
+from egin_dgl.layers.sum_layer import SumLayer
+from egin_dgl.layers.sums import Sums, closed
 from egin_dgl.models.isomorphism import IsomorphismNetwork
 
 
@@ -29,12 +30,19 @@ class GIN(IsomorphismNetwork):
         super().__init__(info, make_layer, learn_eps=learn_eps, **options)
 
 
-class GINLayer(EdgeFreeLayer):
-    """DGL's layer, and the same on a batch of the loader by a sparse product."""
+class GINLayer(EdgeFreeLayer, SumLayer):
+    """DGL's layer, and how the same is summed on a batch of the loader."""
+
+    @property
+    def mlp(self) -> nn.Module:
+        return self.conv.apply_func
+
+    @property
+    def eps(self) -> Tensor:
+        return self.conv.eps
 
     def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
         return super().forward(graph, h, e)
 
-    def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
-        closed, eps = sum_closed(batch, h), self.conv.eps
-        return self.conv.apply_func(closed + eps * h if eps.requires_grad else closed)
+    def messages(self, batch: Batch) -> tuple[Sums, None]:
+        return closed(batch), None

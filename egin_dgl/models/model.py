@@ -4,7 +4,7 @@ from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.layers.shortcut import autocasting, has_shortcut
+from egin_dgl.layers.shortcut import autocasting, stands
 
 
 class GraphModel(nn.Module):
@@ -38,13 +38,13 @@ def logits_of(model: nn.Module, batch: Batch) -> Tensor:
 
     Mixed precision goes by the public call too.
     """
-    if has_shortcut(model) and not autocasting(batch.labels.device):
+    if stands("on_batch", model) and not autocasting(batch.labels.device):
         return model.on_batch(batch)
     return model(batch.graph, batch.node_feats, batch.edge_feats)
 
 
 def embeddings_of(model: nn.Module, batch: Batch) -> Tensor:
     """Graph embeddings of a batch, found in the same way."""
-    if has_shortcut(model, "embed", "embed_batch") and not autocasting(batch.labels.device):
+    if stands("embed_batch", model, "embed") and not autocasting(batch.labels.device):
         return model.embed_batch(batch)
     return model.embed(batch.graph, batch.node_feats, batch.edge_feats)
