@@ -126,22 +126,22 @@ class Layer:
 
 
 class Scores:
-    """From the nodes of all depths to class scores: Σ_k dropout(W_k readout(h_k) + b_k)."""
+    """From the nodes of all depths to class scores: Σ_k dropout(W_k s readout(h_k) + b_k)."""
 
     def __init__(self, model: nn.Module, batch: Batch):
-        self.maps, self.dropout, self.pool = list(model.scores), model.dropout.p, pooled(batch)
-        mean = isinstance(model.readout, AvgPooling)
-        self.share = batch.sizes.clamp(min=1).unsqueeze(1) if mean else None
+        self.maps, self.pool = list(model.scores), pooled(batch)
+        self.dropout = model.dropout.p if model.dropout.training else 0.0
+        # What a sum over nodes is multiplied by: 1 / size for a mean, else the model's s.
+        self.factor: Tensor | float = model.scale
+        if isinstance(model.readout, AvgPooling):
+            self.factor = 1 / batch.sizes.clamp(min=1).to(batch.node_feats.dtype).unsqueeze(1)
 
     def parameters(self) -> list[Tensor]:
         self.weights, self.biases = [f.weight for f in self.maps], [f.bias for f in self.maps]
         return self.weights + self.biases
 
     def forward(self, depths: list[Tensor]) -> Tensor:
-        readouts = [self.pool.apply(h) for h in depths]
-        if self.share is not None:
-            readouts = [readout / self.share for readout in readouts]
-        self.readouts = readouts
+        self.readouts = readouts = [self.pool.apply(h).mul_(self.factor) for h in depths]
         scores = torch.stack([r @ weight.t() for r, weight in zip(readouts, self.weights, strict=True)])
         scores.add_(torch.stack(self.biases).unsqueeze(1))
         if not self.dropout:
@@ -156,9 +156,9 @@ class Scores:
         to_scores = grad.expand(len(self.maps), *grad.shape) if self.mask is None else self.mask * grad
         by_depth = to_scores.unbind()
         to_weights = [g.t() @ readout for g, readout in zip(by_depth, self.readouts, strict=True)]
-        to_readouts = [g @ weight for g, weight in zip(by_depth[1:], self.weights[1:], strict=True)]
-        if self.share is not None:
-            to_readouts = [g.div_(self.share) for g in to_readouts]
+        to_readouts = [
+            (g @ weight).mul_(self.factor) for g, weight in zip(by_depth[1:], self.weights[1:], strict=True)
+        ]
         return to_readouts, [*to_weights, *to_scores.sum(1).unbind()]
 
 
@@ -230,5 +230,7 @@ def blocks_of(mlp: nn.Module, norm: nn.Module) -> list[Block] | None:
     if type(mlp) is not MLP:
         return None
     steps = [step for step in mlp if not (type(step) is nn.Dropout and step.p == 0)]
+    if any(type(step) is nn.Dropout for step in steps):
+        return None
     blocks = [Block(*pair) for pair in zip(steps[::3], [*steps[1::3], norm], strict=True)]
     return blocks if all(block.is_plain() for block in blocks) else None

@@ -25,7 +25,7 @@ from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
 from egin_dgl.models.model import logits_of
-from egin_dgl.training.flat import FlatParameters
+from egin_dgl.training.weights import FlatWeights
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "GIN": GIN}
 DATASETS = ("MUTAG", "Cuneiform", "AIDS", "COX2_MD")
@@ -49,15 +49,16 @@ def our_batches(dataset: GraphDataset, batch_size: int) -> Iterator:
 def stepper(model: nn.Module, batches: Iterator, call: Callable, flat: bool = False) -> Callable[[], None]:
     """A function that takes one training step."""
     model.train()
-    whole = FlatParameters(model) if flat else None
-    optimizer = torch.optim.Adam([whole.flat] if flat else model.parameters(), lr=1e-3, fused=True)
+    whole = FlatWeights(model) if flat else None
+    optimizer = torch.optim.Adam(whole.tensors if flat else model.parameters(), lr=1e-3, fused=True)
 
     def step() -> None:
         batch, labels = next(batches)
-        optimizer.zero_grad(set_to_none=True)
-        cross_entropy(call(model, batch), labels).backward()
         if flat:
-            whole.gather()
+            whole.clear_gradients()
+        else:
+            optimizer.zero_grad(set_to_none=True)
+        cross_entropy(call(model, batch), labels).backward()
         optimizer.step()
 
     return step

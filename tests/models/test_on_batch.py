@@ -72,7 +72,7 @@ SETTINGS += ["layer 2 sum", "layer 3 mean", "none 1 mean", "none 2 max", "none 3
 def test_every_setting(make, edges, setting):
     norm, mlp_layers, readout = setting.split()
     data = odd_dataset("both ways", edges)
-    options = {"norm": norm, "mlp_layers": int(mlp_layers), "readout": readout}
+    options = {"norm": norm, "mlp_layers": int(mlp_layers), "readout": readout, "scale_by_size": True}
     assert_same(make, data, torch.arange(len(data)), **options)
 
 
