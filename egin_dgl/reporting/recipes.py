@@ -62,8 +62,13 @@ def frame(outcomes: list[FoldOutcome]) -> pd.DataFrame:
 
 
 def tried(found: pd.DataFrame, size: str) -> pd.DataFrame:
-    """A row a recipe: means over the cells of a study, every cell weighing the same, and the spread over seeds."""
+    """A row a recipe: means over the cells of a study, every cell weighing the same, and the spread over seeds.
+
+    Recipes that lack folds are left out: a mean over fewer cells is no match for the others.
+    """
     part = found[found["size"] == size]
+    folds = part["recipe"].map(part["recipe"].value_counts())
+    part = part[folds == folds.max()]
     cells = part.groupby(["recipe", *CELL], sort=False)
     means = cells[["jump", "stretch", "log_loss", "own", "test"]].mean().groupby("recipe", sort=False).mean()
     seeds = part.groupby(["recipe", *CELL, "seed"], sort=False)["stretch"].mean()

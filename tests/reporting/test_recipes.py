@@ -1,0 +1,81 @@
+"""Recipes side by side: what is told of them are plain facts of their histories."""
+
+import math
+
+import pytest
+
+from egin_dgl.reporting.recipes import compared, frame, outcome, spread, tried
+from egin_dgl.training.history import EpochRecord, with_choice
+
+
+def history(accuracies, window=1, test=0.5):
+    rows = []
+    for epoch, accuracy in enumerate(accuracies, start=1):
+        parts = {"train_loss": 1.0, "train_accuracy": 0.5, "test_loss": 1.0, "test_accuracy": test}
+        record = EpochRecord(
+            epoch=epoch,
+            val_loss=1 - accuracy,
+            val_accuracy=accuracy,
+            val_score=accuracy,
+            lr=0.01,
+            grad_norm=1.0,
+            seconds=0.1,
+            **parts,
+        )
+        rows.append(with_choice(rows, record, window))
+    return rows
+
+
+def at(recipe, seed=0, fold=0, size="small", model="EGIN"):
+    return {
+        "recipe": recipe,
+        "size": size,
+        "dataset": "MUTAG",
+        "model": model,
+        "seed": seed,
+        "fold": fold,
+    }
+
+
+def test_a_lucky_epoch_is_read_for_what_it_is():
+    """Epochs that jump between 0.5 and 0.7, and one of 1.0: its own rule takes that, a stretch of ten hardly notices."""
+    jumping = [0.5, 0.7] * 20
+    jumping[20] = 1.0
+    found = outcome(history(jumping), **at("before"))
+    assert found.own == 100 and found.own_log_loss == 0
+    assert found.stretch == pytest.approx(65)
+    assert found.jump == pytest.approx(20, abs=1)
+    calm = outcome(history([0.6] * 40, window=10), **at("calm"))
+    assert (calm.own, calm.stretch, calm.jump) == (60, pytest.approx(60), 0)
+
+
+def test_jumps_are_those_after_the_tenth_epoch():
+    wild_start = [0.0, 1.0] * 5 + [0.5] * 20
+    assert outcome(history(wild_start), **at("before")).jump == pytest.approx(50 / 20)
+
+
+def test_a_recipe_that_lacks_folds_has_no_row():
+    rows = [outcome(history([0.6] * 20), **at(name, fold=fold)) for name in ("a", "b") for fold in (0, 1)]
+    assert list(tried(frame(rows), "small").index) == ["a", "b"]
+    assert list(tried(frame(rows[:3]), "small").index) == ["a"]
+
+
+def test_recipes_are_compared_on_the_folds_that_both_have():
+    first = [outcome(history([0.5] * 20), **at("a", fold=fold)) for fold in range(4)]
+    second = [outcome(history([0.6 + 0.01 * fold] * 20), **at("b", fold=fold)) for fold in range(3)]
+    row = compared(frame(first + second), "a", "b").loc["MUTAG", "EGIN"]
+    assert row["folds"] == 3
+    assert row["stretch_gain"] == pytest.approx(11)
+    assert row["stretch_error"] == pytest.approx(1 / math.sqrt(3))
+
+
+def test_the_spread_over_seeds_is_that_of_the_means_over_folds():
+    rows = []
+    for recipe, width in (("a", 4), ("b", 2)):
+        for seed in range(20):
+            for fold in (0, 1):
+                test = 0.5 + width / 100 * (seed % 2) + (0.1 if fold else -0.1)
+                rows.append(outcome(history([0.5] * 20, test=test), **at(recipe, seed, fold, "seeds")))
+    found = spread(frame(rows), "a", "b", draws=200)
+    assert found["seeds"] == 20 and found["ratio"] == pytest.approx(0.5)
+    assert found["low"] < 0.5 < found["high"]
