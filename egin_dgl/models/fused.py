@@ -227,10 +227,8 @@ def fused_scores(model: nn.Module, batch: Batch) -> Tensor | None:
 
 def blocks_of(mlp: nn.Module, norm: nn.Module) -> list[Block] | None:
     """The MLP of a layer and the normalisation after it as blocks; None where they are anything else."""
-    if type(mlp) is not MLP:
+    if type(mlp) is not MLP or any(step.p for step in mlp if isinstance(step, nn.Dropout)):
         return None
-    steps = [step for step in mlp if not (type(step) is nn.Dropout and step.p == 0)]
-    if any(type(step) is nn.Dropout for step in steps):
-        return None
+    steps = [step for step in mlp if not isinstance(step, nn.Dropout)]
     blocks = [Block(*pair) for pair in zip(steps[::3], [*steps[1::3], norm], strict=True)]
     return blocks if all(block.is_plain() for block in blocks) else None

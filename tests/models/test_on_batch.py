@@ -27,6 +27,7 @@ def build(make, info, dtype=torch.float64, **options):
 def run(model, batch, definition):
     """Scores, gradients and running statistics after one step in training mode, then scores in evaluation mode."""
     model.zero_grad()
+    torch.manual_seed(1)  # of dropout
     inputs = (batch.graph, batch.node_feats, batch.edge_feats)
     scores = model(*inputs) if definition else logits_of(model, batch)
     cross_entropy(scores, batch.labels).backward()
@@ -74,6 +75,13 @@ def test_every_setting(make, edges, setting):
     data = odd_dataset("both ways", edges)
     options = {"norm": norm, "mlp_layers": int(mlp_layers), "readout": readout, "scale_by_size": True}
     assert_same(make, data, torch.arange(len(data)), **options)
+
+
+@FAMILY
+@pytest.mark.parametrize("mlp_layers", [1, 2, 3])
+def test_dropout_inside_the_mlps(make, mlp_layers):
+    data = odd_dataset("both ways")
+    assert_same(make, data, torch.arange(len(data)), mlp_dropout=0.5, mlp_layers=mlp_layers)
 
 
 @pytest.mark.parametrize("edges", ["types", "real"])
