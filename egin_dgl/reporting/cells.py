@@ -85,7 +85,7 @@ class Cell:
         """What a search over settings may look at: the mean, over folds, of the best validation score."""
         if not self.validation:
             return None
-        return mean_std([best_on_validation(result.history).val_score for result in self.results.values()])[
+        return mean_std([best_on_validation(result.history).chosen_by for result in self.results.values()])[
             "mean"
         ]
 

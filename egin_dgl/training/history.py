@@ -36,11 +36,15 @@ class EpochRecord:
     )
 
     @property
+    def chosen_by(self) -> float:
+        """The score that the choice goes by."""
+        return self.val_score if self.choice_score is None else self.choice_score
+
+    @property
     def validation_rank(self) -> tuple[float, float]:
         """Larger is better: score first (one that is not defined comes last), then the smaller loss."""
-        score = self.val_score if self.choice_score is None else self.choice_score
         loss = self.val_loss if self.choice_loss is None else self.choice_loss
-        return tuple(-math.inf if math.isnan(value) else value for value in (score, -loss))
+        return tuple(-math.inf if math.isnan(value) else value for value in (self.chosen_by, -loss))
 
 
 History = list[EpochRecord]

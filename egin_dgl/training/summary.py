@@ -27,7 +27,7 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     scores = [score(*part) for part in test_parts(results, protocols[chosen].epochs)]
     if not all(map(has_epochs, histories)):
         scores = [fold | dict.fromkeys(LOSSES, math.nan) for fold in scores]
-    best = [best_on_validation(history).validation_rank[0] for history in histories] if validation else []
+    best = [best_on_validation(history).chosen_by for history in histories] if validation else []
     summary = {
         "folds": len(results),
         "k": k,
