@@ -57,8 +57,7 @@ def collect() -> None:
         recipe, _, size = folder.name.rpartition("-")
         for one in find_runs([folder]):
             where = {"recipe": recipe, "size": size, "dataset": one.dataset, "model": one.model}
-            for fold, result in sorted(one.results.items()):
-                made.append(outcome(result.history, **where, seed=one.seed, fold=fold))
+            made.extend(outcome(result, **where, seed=one.seed) for _, result in sorted(one.results.items()))
     found = frame(made).round(4)
     if KEPT.exists():
         kept = pd.read_csv(KEPT)
@@ -72,18 +71,19 @@ def collect() -> None:
 def show_tried(size: str) -> None:
     table = tried(pd.read_csv(KEPT), size)
     print(
-        "| recipe | jump | validation, % | log loss | over seeds | test beside, % |\n|---|---:|---:|---:|---:|---:|"
+        "| recipe | jump | validation, % | log loss | calibration error | over seeds | test beside, % |\n"
+        "|---|---:|---:|---:|---:|---:|---:|"
     )
     for recipe, row in table.iterrows():
         print(
-            f"| {recipe} | {row['jump']:.1f} | {row['stretch']:.1f} | {row['log_loss']:.3f} | {row['seeds']:.1f} | {row['test']:.1f} |"
+            f"| {recipe} | {row['jump']:.1f} | {row['stretch']:.1f} | {row['log_loss']:.3f} | {row['ece']:.3f} | {row['seeds']:.1f} | {row['test']:.1f} |"
         )
 
 
 def show_compared(first: str, second: str) -> None:
     print(
-        "| | jump | validation, % | gain | log loss | gain | validation at own epoch, % | gain | test beside, % |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| | jump | validation, % | gain | log loss | gain | calibration error | validation at own epoch, % | gain | test beside, % |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     for (dataset, model), row in compared(pd.read_csv(KEPT), first, second).iterrows():
 
@@ -96,7 +96,8 @@ def show_compared(first: str, second: str) -> None:
             )
 
         cells = [f"{dataset}, {model}", pair("jump", 1), pair("stretch", 1), gain("stretch", 1)]
-        cells += [pair("log_loss", 2), gain("log_loss", 2), pair("own", 1), gain("own", 1), pair("test", 1)]
+        cells += [pair("log_loss", 2), gain("log_loss", 2), pair("ece", 2)]
+        cells += [pair("own", 1), gain("own", 1), pair("test", 1)]
         print(f"| {' | '.join(cells)} |")
 
 

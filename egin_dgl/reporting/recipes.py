@@ -6,12 +6,15 @@ more the curve jumps about; so accuracy is read as the mean over the ten epochs 
 read at the epochs that either's own rule chooses. Test parts stand beside, and decide nothing.
 """
 
+import math
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import pandas as pd
 
 from egin_dgl.training.history import History, best_on_validation, with_choice
+from egin_dgl.training.job import FoldResult
+from egin_dgl.training.metrics import ece
 
 WINDOW = 10  # epochs that every recipe is judged over
 FIRST = 10  # jumps are those after this epoch, when the first steps are over
@@ -32,6 +35,7 @@ class FoldOutcome:
     log_loss: float  # of validation, at the end of that stretch
     own: float  # validation accuracy at the epoch that the recipe's own rule chooses
     own_log_loss: float
+    ece: float  # expected calibration error on validation there, a fraction; NaN where its scores were not kept
     test: float  # test accuracy there
 
 
@@ -39,8 +43,9 @@ COLUMNS = [field.name for field in fields(FoldOutcome)]
 CELL = ["dataset", "model"]
 
 
-def outcome(history: History, **where: str | int) -> FoldOutcome:
-    """What a history comes to; `where` are recipe, size, dataset, model, seed and fold."""
+def outcome(result: FoldResult, **where: str | int) -> FoldOutcome:
+    """What a trained fold comes to; `where` are recipe, size, dataset, model and seed."""
+    history = result.history
     again: History = []
     for record in history:
         again.append(with_choice(again, record, WINDOW))
@@ -48,13 +53,21 @@ def outcome(history: History, **where: str | int) -> FoldOutcome:
     accuracies = 100 * np.array([record.val_accuracy for record in history])
     return FoldOutcome(
         **where,
+        fold=result.fold,
         jump=np.abs(np.diff(accuracies))[FIRST - 1 :].mean(),
         stretch=accuracies[best.epoch - WINDOW : best.epoch].mean(),
         log_loss=best.val_loss,
         own=100 * own.val_accuracy,
         own_log_loss=own.val_loss,
+        ece=calibration(result),
         test=100 * own.test_accuracy,
     )
+
+
+def calibration(result: FoldResult) -> float:
+    if result.validation_logits is None:
+        return math.nan
+    return ece(result.validation_logits, result.validation_labels)
 
 
 def frame(outcomes: list[FoldOutcome]) -> pd.DataFrame:
@@ -70,7 +83,12 @@ def tried(found: pd.DataFrame, size: str) -> pd.DataFrame:
     folds = part["recipe"].map(part["recipe"].value_counts())
     part = part[folds == folds.max()]
     cells = part.groupby(["recipe", *CELL], sort=False)
-    means = cells[["jump", "stretch", "log_loss", "own", "test"]].mean().groupby("recipe", sort=False).mean()
+    means = (
+        cells[["jump", "stretch", "log_loss", "ece", "own", "test"]]
+        .mean()
+        .groupby("recipe", sort=False)
+        .mean()
+    )
     seeds = part.groupby(["recipe", *CELL, "seed"], sort=False)["stretch"].mean()
     means["seeds"] = (
         seeds.groupby(["recipe", *CELL], sort=False).std(ddof=1).groupby("recipe", sort=False).mean()
@@ -80,7 +98,7 @@ def tried(found: pd.DataFrame, size: str) -> pd.DataFrame:
 
 def compared(found: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """A row a cell: both recipes on the same folds, the mean differences and their standard errors."""
-    values = ["jump", "stretch", "log_loss", "own", "own_log_loss", "test"]
+    values = ["jump", "stretch", "log_loss", "ece", "own", "own_log_loss", "test"]
     keys = [*CELL, "seed", "fold"]
     sides = [
         found[(found["recipe"] == name) & (found["size"] != "seeds")].set_index(keys)[values]

@@ -123,6 +123,7 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 save_progress(last_path, history, test_logits, finished=False, **content)
         load_weights(best_path, model)
+        chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
             tracker.embeddings(*embed(model, test), split.test)
             if job.test_once:
@@ -133,7 +134,16 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
     test_labels = dataset.labels[torch.as_tensor(split.test)].cpu()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    result = FoldResult(job.fold, history, torch.stack(test_logits), test_labels, parameters, job.chosen)
+    result = FoldResult(
+        fold=job.fold,
+        history=history,
+        test_logits=torch.stack(test_logits),
+        test_labels=test_labels,
+        parameters=parameters,
+        chosen=job.chosen,
+        validation_logits=chosen_logits,
+        validation_labels=validation_labels,
+    )
     result.save(last_path)
     return result
 

@@ -40,7 +40,11 @@ class FoldJob:
 
 @dataclass(frozen=True)
 class FoldResult:
-    """The history and, for every epoch, the logits of the test part: (epochs, test graphs, classes)."""
+    """The history and, for every epoch, the logits of the test part: (epochs, test graphs, classes).
+
+    Of the validation part there are those of the kept model, at the epoch that it chose: (validation graphs, classes),
+    for whoever judges its probabilities. None in folds that were finished before they were kept.
+    """
 
     fold: int
     history: History
@@ -48,6 +52,8 @@ class FoldResult:
     test_labels: Tensor
     parameters: int
     chosen: dict | None = None
+    validation_logits: Tensor | None = None
+    validation_labels: Tensor | None = None
 
     def save(self, path: Path) -> None:
         """Keep it in place of the state to resume from."""
@@ -59,11 +65,13 @@ class FoldResult:
             test_labels=self.test_labels,
             parameters=self.parameters,
             chosen=self.chosen,
+            validation_logits=self.validation_logits,
+            validation_labels=self.validation_labels,
         )
 
     @classmethod
     def of_finished(cls, fold: int, progress: dict) -> "FoldResult":
         """What a fold that was finished before left behind."""
         logits = torch.stack(progress["test_logits"])
-        kept = (progress[name] for name in ("test_labels", "parameters", "chosen"))
-        return cls(fold, progress["history"], logits, *kept)
+        names = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
+        return cls(fold, progress["history"], logits, *map(progress.get, names))

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.training.checkpoint import load_progress
-from egin_dgl.training.history import EpochRecord, with_choice, write_history
+from egin_dgl.training.history import EpochRecord, best_on_validation, with_choice, write_history
 from egin_dgl.training.job import FoldJob, FoldResult, Report
 from egin_dgl.training.selection import selection_score
 from egin_dgl.training.tracking import FoldTracker
@@ -37,6 +37,7 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
     for part in ("validation", "test"):
         counts[part] = kernel.transform(graphs.subset(getattr(job.split, part)))
     history, test_logits, parameters = [], [], 0
+    chosen_logits = None  # of the validation part
     with closing(FoldTracker(job.folder)) as tracker:
         for epoch, penalty in enumerate(model.penalties, start=1):
             start = time.perf_counter()
@@ -66,11 +67,21 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
             record = with_choice(history, record, window=1)
             history.append(record)
             test_logits.append(logits["test"])
+            if best_on_validation(history) is record:
+                chosen_logits = logits["validation"]
             tracker.epoch(record, {})
             report(job.fold, record)
             parameters = counts["train"].shape[1] * (1 if dataset.info.classes == 2 else dataset.info.classes)
     write_history(job.folder / "history.csv", history)
-    result = FoldResult(job.fold, history, torch.stack(test_logits), labels[job.split.test], parameters)
+    result = FoldResult(
+        fold=job.fold,
+        history=history,
+        test_logits=torch.stack(test_logits),
+        test_labels=labels[job.split.test],
+        parameters=parameters,
+        validation_logits=chosen_logits,
+        validation_labels=labels[job.split.validation],
+    )
     result.save(path)
     return result
 

@@ -3,9 +3,12 @@
 import math
 
 import pytest
+import torch
 
-from egin_dgl.reporting.recipes import compared, frame, outcome, spread, tried
+from egin_dgl.reporting import recipes
+from egin_dgl.reporting.recipes import compared, frame, spread, tried
 from egin_dgl.training.history import EpochRecord, with_choice
+from egin_dgl.training.job import FoldResult
 
 
 def history(accuracies, window=1, test=0.5):
@@ -26,43 +29,46 @@ def history(accuracies, window=1, test=0.5):
     return rows
 
 
-def at(recipe, seed=0, fold=0, size="small", model="EGIN"):
-    return {
-        "recipe": recipe,
-        "size": size,
-        "dataset": "MUTAG",
-        "model": model,
-        "seed": seed,
-        "fold": fold,
-    }
+def outcome(history, recipe, seed=0, fold=0, size="small", logits=None, labels=None):
+    tests = torch.zeros(len(history), 1, 2), torch.zeros(1, dtype=torch.int64)
+    result = FoldResult(fold, history, *tests, 0, None, logits, labels)
+    return recipes.outcome(result, recipe=recipe, size=size, dataset="MUTAG", model="EGIN", seed=seed)
 
 
 def test_a_lucky_epoch_is_read_for_what_it_is():
     """Epochs that jump between 0.5 and 0.7, and one of 1.0: its own rule takes that, a stretch of ten hardly notices."""
     jumping = [0.5, 0.7] * 20
     jumping[20] = 1.0
-    found = outcome(history(jumping), **at("before"))
+    found = outcome(history(jumping), "before")
     assert found.own == 100 and found.own_log_loss == 0
     assert found.stretch == pytest.approx(65)
     assert found.jump == pytest.approx(20, abs=1)
-    calm = outcome(history([0.6] * 40, window=10), **at("calm"))
+    calm = outcome(history([0.6] * 40, window=10), "calm")
     assert (calm.own, calm.stretch, calm.jump) == (60, pytest.approx(60), 0)
 
 
 def test_jumps_are_those_after_the_tenth_epoch():
     wild_start = [0.0, 1.0] * 5 + [0.5] * 20
-    assert outcome(history(wild_start), **at("before")).jump == pytest.approx(50 / 20)
+    assert outcome(history(wild_start), "before").jump == pytest.approx(50 / 20)
+
+
+def test_calibration_is_that_of_the_kept_model_on_its_validation_part():
+    labels = torch.tensor([0, 1, 1, 0])
+    sure, split = torch.tensor([[50.0, 0.0]] * 4), torch.zeros(4, 2)
+    assert outcome(history([0.5] * 20), "a", logits=sure, labels=labels).ece == pytest.approx(0.5)
+    assert outcome(history([0.5] * 20), "a", logits=split, labels=labels).ece == pytest.approx(0)
+    assert math.isnan(outcome(history([0.5] * 20), "a").ece)
 
 
 def test_a_recipe_that_lacks_folds_has_no_row():
-    rows = [outcome(history([0.6] * 20), **at(name, fold=fold)) for name in ("a", "b") for fold in (0, 1)]
+    rows = [outcome(history([0.6] * 20), name, fold=fold) for name in ("a", "b") for fold in (0, 1)]
     assert list(tried(frame(rows), "small").index) == ["a", "b"]
     assert list(tried(frame(rows[:3]), "small").index) == ["a"]
 
 
 def test_recipes_are_compared_on_the_folds_that_both_have():
-    first = [outcome(history([0.5] * 20), **at("a", fold=fold)) for fold in range(4)]
-    second = [outcome(history([0.6 + 0.01 * fold] * 20), **at("b", fold=fold)) for fold in range(3)]
+    first = [outcome(history([0.5] * 20), "a", fold=fold) for fold in range(4)]
+    second = [outcome(history([0.6 + 0.01 * fold] * 20), "b", fold=fold) for fold in range(3)]
     row = compared(frame(first + second), "a", "b").loc["MUTAG", "EGIN"]
     assert row["folds"] == 3
     assert row["stretch_gain"] == pytest.approx(11)
@@ -75,7 +81,7 @@ def test_the_spread_over_seeds_is_that_of_the_means_over_folds():
         for seed in range(20):
             for fold in (0, 1):
                 test = 0.5 + width / 100 * (seed % 2) + (0.1 if fold else -0.1)
-                rows.append(outcome(history([0.5] * 20, test=test), **at(recipe, seed, fold, "seeds")))
+                rows.append(outcome(history([0.5] * 20, test=test), recipe, seed, fold, "seeds"))
     found = spread(frame(rows), "a", "b", draws=200)
     assert found["seeds"] == 20 and found["ratio"] == pytest.approx(0.5)
     assert found["low"] < 0.5 < found["high"]

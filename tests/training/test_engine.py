@@ -13,8 +13,8 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.models import Majority
 from egin_dgl.training.checkpoint import load_weights
 from egin_dgl.training.engine import run_fold
-from egin_dgl.training.history import read_history
-from egin_dgl.training.metrics import score
+from egin_dgl.training.history import best_on_validation, read_history
+from egin_dgl.training.metrics import accuracy, log_loss, score
 from egin_dgl.training.passes import evaluate
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
@@ -102,6 +102,20 @@ def test_history_and_checkpoints_lie_in_the_folder(data, make_job, recipe):
     scores = evaluate(model, GraphLoader(data, job.split.test, 8), job.options)
     assert torch.equal(scores.logits, result.test_logits[best.epoch - 1])
     assert scores.accuracy == best.test_accuracy
+
+
+def test_the_validation_scores_of_the_kept_model_come_with_the_result(data, make_job):
+    """They are those of the chosen epoch, and outlast the process that trained."""
+    job = make_job()
+    result = run_fold(data, job, ignore)
+    best = best_on_validation(result.history)
+    assert log_loss(result.validation_logits, result.validation_labels) == pytest.approx(
+        best.val_loss, rel=1e-5
+    )
+    assert accuracy(result.validation_logits, result.validation_labels) == best.val_accuracy
+    again = run_fold(data, job, ignore)
+    assert torch.equal(again.validation_logits, result.validation_logits)
+    assert run_fold(data, make_job(folder="all", validation=False), ignore).validation_logits is None
 
 
 def test_the_epoch_is_chosen_by_the_metric_asked_for(data, make_job):
