@@ -9,6 +9,14 @@ torch.set_num_threads(1)  # as folds are trained; on a busy machine two threads 
 pytest_plugins = ["pytester", "trained_numbers"]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--seed", type=int, default=0, help="train from this seed: tests of numbers hold for any")
+
+
+def pytest_configure(config):
+    running.seed = config.getoption("--seed")
+
+
 @pytest.fixture(scope="session")
 def run_here(numbers):
     return running.run_here

@@ -26,10 +26,19 @@ SMALL = [
 ]
 
 
+seed = 0  # of what is trained; pytest --seed N
+
+
+def seeded(options):
+    """With the seed that was asked for, unless the options name one themselves or go on with a run that has one."""
+    own = any(option.startswith(("seed=", "resume=")) for option in options)
+    return options if own or seed == 0 else (*options, f"seed={seed}")
+
+
 def command(*options, timeout=300, cwd=None, **environment):
     """scripts/train.py with these options, to its end."""
     return subprocess.run(
-        [sys.executable, SCRIPT, *options],
+        [sys.executable, SCRIPT, *seeded(options)],
         cwd=cwd,
         env={**os.environ, **environment},
         capture_output=True,
@@ -41,12 +50,12 @@ def command(*options, timeout=300, cwd=None, **environment):
 def start(*options, **popen):
     """scripts/train.py with these options, left running."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen([sys.executable, SCRIPT, *options], **(quiet | popen))
+    return subprocess.Popen([sys.executable, SCRIPT, *seeded(options)], **(quiet | popen))
 
 
 def run_here(folder, *options):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return train(compose("train", ["trainer.workers=1", *options]), folder)
+        return train(compose("train", ["trainer.workers=1", *seeded(options)]), folder)
 
 
 def same_numbers(one: Path, two: Path):

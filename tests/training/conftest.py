@@ -1,6 +1,7 @@
 from functools import partial
 
 import pytest
+import running
 import torch
 
 from egin_dgl.data import bonds
@@ -26,7 +27,7 @@ def make_job(numbers, data, tmp_path):
         folds = make_folds(data.labels.numpy(), 4, seed=0)
         return FoldJob(
             fold=fold,
-            seed=7,
+            seed=7 + running.seed,
             split=folds.split(fold, validation),
             folder=tmp_path / folder / f"fold_{fold:02d}",
             run=run_fold,
