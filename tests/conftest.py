@@ -10,7 +10,9 @@ pytest_plugins = ["pytester", "trained_numbers"]
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seed", type=int, default=0, help="train from this seed: tests of numbers hold for any")
+    parser.addoption(
+        "--seed", type=int, default=0, help="train from this seed: tests of numbers hold for any"
+    )
 
 
 def pytest_configure(config):
