@@ -14,10 +14,10 @@ except ImportError as error:
 import torch
 from hydra import compose, initialize_config_dir
 
-from egin_dgl.app import make_recipe
+from egin_dgl.cli.app import make_recipe
+from egin_dgl.cli.door import build
 from egin_dgl.data import GraphDataset
 from egin_dgl.data.folds import make_folds
-from egin_dgl.door import build
 from egin_dgl.errors import EginError
 from egin_dgl.training.engine import run_fold
 from egin_dgl.training.job import FoldJob

@@ -16,8 +16,8 @@ except ImportError as error:
 
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.files import write_text
-from egin_dgl.reporting.blocks import Block, find_blocks, load_register, put_block
-from egin_dgl.reporting.remake import make_block, missing_data
+from egin_dgl.reporting.documents.blocks import Block, find_blocks, load_register, put_block
+from egin_dgl.reporting.documents.remake import make_block, missing_data
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,12 +17,12 @@ except ImportError as error:
 
 from rich.console import Console
 
-from egin_dgl import door
+from egin_dgl.cli import door
 from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import audit, compare, draw_refinement
 from egin_dgl.ewl.rounds import METHODS
-from egin_dgl.reporting.tables import audit_table, duplicates_line
+from egin_dgl.reporting.one_run.tables import audit_table, duplicates_line
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 

@@ -22,8 +22,8 @@ import yaml
 
 from egin_dgl.errors import EginError
 from egin_dgl.files import write_text
-from egin_dgl.reporting.recipes import compared, frame, outcome, spread, tried
-from egin_dgl.reporting.runs import find_runs
+from egin_dgl.reporting.documents.recipes import compared, frame, outcome, spread, tried
+from egin_dgl.runs.reading import find_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "outputs" / "recipes"

@@ -17,11 +17,11 @@ except ImportError as error:
 from rich.console import Console
 
 from egin_dgl.errors import EginError
-from egin_dgl.reporting.report import make_report, write_table
-from egin_dgl.reporting.runs import find_runs
-from egin_dgl.reporting.terminal import print_report, say
-from egin_dgl.training.metrics import METRICS
-from egin_dgl.training.protocols import PROTOCOLS
+from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.protocols import PROTOCOLS
+from egin_dgl.reporting.many_runs.report import make_report, write_table
+from egin_dgl.reporting.many_runs.terminal import print_report, say
+from egin_dgl.runs.reading import find_runs
 
 
 def main() -> None:

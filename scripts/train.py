@@ -16,14 +16,16 @@ except ImportError as error:
 import hydra
 from omegaconf import DictConfig
 
-from egin_dgl import door
+from egin_dgl.cli import door
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")
 def main(cfg: DictConfig) -> float | None:
-    from egin_dgl import app  # here, because fold workers import this file and need neither plots nor metrics
+    from egin_dgl.cli import (
+        app,  # here, because fold workers import this file and need neither plots nor metrics
+    )
 
     return door.guarded(cfg, lambda folder, share: app.train(cfg, folder, share))
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from egin_dgl.data import load_tu
 from egin_dgl.errors import EginError
-from egin_dgl.reporting.zoo import measure_zoo, zoo_table
+from egin_dgl.reporting.documents.zoo import measure_zoo, zoo_table
 from egin_dgl.training.workers import one_thread
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

@@ -9,8 +9,8 @@ import pytest
 from running import SMALL, same_numbers
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.reporting.run import final_metrics
-from egin_dgl.training.metrics import METRICS
+from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.reporting.one_run.publish import final_metrics
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,18 @@ import pytest
 from running import SMALL
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from egin_dgl.app import show
+from egin_dgl.cli.app import show
 from egin_dgl.data import load_tu
 from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.evaluation.history import read_history
+from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
-from egin_dgl.reporting.figures import curves_figure
-from egin_dgl.reporting.formats import long_csv
-from egin_dgl.reporting.results import result_tables
-from egin_dgl.reporting.runs import find_runs
-from egin_dgl.reporting.tables import metrics_line
-from egin_dgl.training.history import read_history
-from egin_dgl.training.metrics import LOSSES, METRICS
+from egin_dgl.reporting.many_runs.formats import long_csv
+from egin_dgl.reporting.many_runs.results import result_tables
+from egin_dgl.reporting.one_run.figures import curves_figure
+from egin_dgl.reporting.one_run.tables import metrics_line
+from egin_dgl.runs.reading import find_runs
 
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]
 

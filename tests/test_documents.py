@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
 from egin_dgl.errors import ConfigError, TrainingError
-from egin_dgl.reporting.blocks import (
+from egin_dgl.reporting.documents.blocks import (
     Block,
     find_blocks,
     lay_out,
@@ -20,7 +20,7 @@ from egin_dgl.reporting.blocks import (
     put_block,
     skeleton,
 )
-from egin_dgl.reporting.remake import in_folder, make_block, missing_data, words_of
+from egin_dgl.reporting.documents.remake import in_folder, make_block, missing_data, words_of
 
 REGISTER = load_register(ROOT / "docs" / "blocks.yaml")
 PAGES = {

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble
 from egin_dgl.models import GraphModel
-from egin_dgl.training.checkpoint import load_weights, save_weights
+from egin_dgl.runs.fold_folder import load_weights, save_weights
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 DATA = bonds(graphs=160)

@@ -8,7 +8,7 @@ import pytest
 
 from egin_dgl.data import bonds
 from egin_dgl.models import EGIN, GIN, MLPBag
-from egin_dgl.reporting.zoo import measure_zoo, zoo_table
+from egin_dgl.reporting.documents.zoo import measure_zoo, zoo_table
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "zoo.py"
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from egin_dgl.training.metrics import LOSSES
+from egin_dgl.evaluation.metrics import LOSSES
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
-from egin_dgl.training.checkpoint import load_progress, load_weights, save_progress, save_weights
+from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice, write_history
+from egin_dgl.runs.fold_folder import load_progress, load_weights, save_progress, save_weights
+from egin_dgl.training.class_weights import balanced_weights, selection_score
 from egin_dgl.training.evaluated import EvaluatedModel
-from egin_dgl.training.history import EpochRecord, History, best_on_validation, with_choice, write_history
 from egin_dgl.training.job import FoldJob, FoldResult, Report
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import (
@@ -28,7 +29,6 @@ from egin_dgl.training.passes import (
     scores_of,
 )
 from egin_dgl.training.seeding import seed_torch
-from egin_dgl.training.selection import balanced_weights, selection_score
 from egin_dgl.training.tracking import FoldTracker
 from egin_dgl.training.weights import FlatWeights, make_optimizer
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.folds import Split
 from egin_dgl.data.transform import Transform
-from egin_dgl.training.checkpoint import save_progress
-from egin_dgl.training.history import EpochRecord, History
+from egin_dgl.evaluation.history import EpochRecord, History
+from egin_dgl.runs.fold_folder import save_progress
 from egin_dgl.training.options import TrainerOptions
 
 Report = Callable[[int, EpochRecord], None]  # called with the fold and its epoch just done

@@ -15,11 +15,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.evaluation.history import EpochRecord, best_on_validation, with_choice, write_history
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.training.checkpoint import load_progress
-from egin_dgl.training.history import EpochRecord, best_on_validation, with_choice, write_history
+from egin_dgl.runs.fold_folder import load_progress
+from egin_dgl.training.class_weights import selection_score
 from egin_dgl.training.job import FoldJob, FoldResult, Report
-from egin_dgl.training.selection import selection_score
 from egin_dgl.training.tracking import FoldTracker
 
 

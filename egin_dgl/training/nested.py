@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.evaluation.history import History, best_on_validation
 from egin_dgl.training.engine import run_fold
-from egin_dgl.training.history import History, best_on_validation
 from egin_dgl.training.job import FoldJob, FoldResult, Report
 
 log = logging.getLogger(__name__)

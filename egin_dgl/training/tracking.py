@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from egin_dgl.training.history import EpochRecord, History
+from egin_dgl.evaluation.history import EpochRecord, History
 
 CURVES = {
     "loss/train": "train_loss",

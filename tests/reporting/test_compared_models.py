@@ -7,12 +7,12 @@ import pytest
 from run_folders import as_dataset
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.reporting.cells import join
-from egin_dgl.reporting.comparison import compare_models
-from egin_dgl.reporting.formats import comparison_lines, comparison_title
-from egin_dgl.reporting.layout import lay_out
-from egin_dgl.reporting.runs import find_runs
-from egin_dgl.training.statistics import compare, holm
+from egin_dgl.evaluation.statistics import compare, holm
+from egin_dgl.reporting.many_runs.cells import join
+from egin_dgl.reporting.many_runs.comparison import compare_models
+from egin_dgl.reporting.many_runs.formats import comparison_lines, comparison_title
+from egin_dgl.reporting.many_runs.layout import lay_out
+from egin_dgl.runs.reading import find_runs
 
 GIN = ("model=gin",)
 

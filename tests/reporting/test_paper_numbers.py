@@ -6,7 +6,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.reporting.paper import DATASETS, PUBLISHED, Published
+from egin_dgl.reporting.many_runs.paper import DATASETS, PUBLISHED, Published
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 

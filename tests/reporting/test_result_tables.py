@@ -8,15 +8,15 @@ import pytest
 from run_folders import as_dataset, note_like_hydra
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.reporting.cells import join
-from egin_dgl.reporting.formats import latex, long_csv, markdown
-from egin_dgl.reporting.layout import lay_out
-from egin_dgl.reporting.paper import PUBLISHED
-from egin_dgl.reporting.ranks import rank
-from egin_dgl.reporting.report import make_report, write_table
-from egin_dgl.reporting.results import ResultTable, result_tables
-from egin_dgl.reporting.runs import find_runs
-from egin_dgl.training.metrics import LOSSES
+from egin_dgl.evaluation.metrics import LOSSES
+from egin_dgl.reporting.many_runs.cells import join
+from egin_dgl.reporting.many_runs.formats import latex, long_csv, markdown
+from egin_dgl.reporting.many_runs.layout import lay_out
+from egin_dgl.reporting.many_runs.paper import PUBLISHED
+from egin_dgl.reporting.many_runs.ranks import rank
+from egin_dgl.reporting.many_runs.report import make_report, write_table
+from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
+from egin_dgl.runs.reading import find_runs
 
 WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 from sklearn import metrics as sk
 
-from egin_dgl.training.metrics import LOSSES, METRICS, auroc, average_precision, score
+from egin_dgl.evaluation.metrics import LOSSES, METRICS, auroc, average_precision, score
+from egin_dgl.training.class_weights import balanced_weights, selection_score
 from egin_dgl.training.options import SELECT_BY
-from egin_dgl.training.selection import balanced_weights, selection_score
 
 
 def sample(classes, present, n=200, scale=1.0):

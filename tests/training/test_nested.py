@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 import torch
 
+from egin_dgl.evaluation.history import best_on_validation, read_history
 from egin_dgl.models import EGINE
-from egin_dgl.training.history import best_on_validation, read_history
 from egin_dgl.training.nested import Candidate, run_nested_fold
 
 

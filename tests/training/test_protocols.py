@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from egin_dgl.training.history import EpochRecord, read_history, with_choice, write_history
-from egin_dgl.training.protocols import evaluate, headline
+from egin_dgl.evaluation.history import EpochRecord, read_history, with_choice, write_history
+from egin_dgl.evaluation.protocols import evaluate, headline
 
 
 def history(test, val=None, val_loss=None, penalties=None):

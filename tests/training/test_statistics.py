@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from egin_dgl.training.statistics import compare, holm, interval
+from egin_dgl.evaluation.statistics import compare, holm, interval
 
 SCORES = [0.9, 0.85, 0.8, 0.95, 0.7, 0.88, 0.91, 0.79, 0.84, 0.9]
 

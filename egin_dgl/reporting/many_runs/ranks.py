@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from egin_dgl.reporting.results import ResultTable
-from egin_dgl.training.metrics import LOSSES
+from egin_dgl.evaluation.metrics import LOSSES
+from egin_dgl.reporting.many_runs.results import ResultTable
 
 
 @dataclass(frozen=True)

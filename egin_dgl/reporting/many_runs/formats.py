@@ -4,13 +4,13 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from egin_dgl.reporting.comparison import ModelComparison
-from egin_dgl.reporting.layout import brief, value
-from egin_dgl.reporting.ranks import Ranks
-from egin_dgl.reporting.results import ResultTable
-from egin_dgl.reporting.tables import span
+from egin_dgl.evaluation.protocols import PROTOCOLS
+from egin_dgl.reporting.many_runs.comparison import ModelComparison
+from egin_dgl.reporting.many_runs.layout import brief, value
+from egin_dgl.reporting.many_runs.ranks import Ranks
+from egin_dgl.reporting.many_runs.results import ResultTable
+from egin_dgl.reporting.one_run.tables import span
 from egin_dgl.reporting.units import unit_of
-from egin_dgl.training.protocols import PROTOCOLS
 
 TEX = {
     "\\": r"\textbackslash{}",

@@ -6,8 +6,8 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from egin_dgl.reporting.formats import comparison_lines, comparison_title, grid, rank_lines
-from egin_dgl.reporting.report import Report
+from egin_dgl.reporting.many_runs.formats import comparison_lines, comparison_title, grid, rank_lines
+from egin_dgl.reporting.many_runs.report import Report
 
 
 def print_report(report: Report, console: Console) -> None:

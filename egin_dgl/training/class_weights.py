@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from egin_dgl.training.metrics import METRICS
+from egin_dgl.evaluation.metrics import METRICS
 
 
 def selection_score(name: str, logits: Tensor, labels: Tensor) -> float:

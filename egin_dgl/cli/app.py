@@ -16,17 +16,18 @@ from torch import nn
 
 from egin_dgl import arithmetic
 from egin_dgl.backend import installed_version
+from egin_dgl.cli.door import build
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.folds import fold_numbers, load_folds, make_folds
 from egin_dgl.data.standardize import Standardizer
-from egin_dgl.door import build
 from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.ewl import duplicate_groups
 from egin_dgl.files import write_text
-from egin_dgl.reporting.progress import FoldProgress
-from egin_dgl.reporting.run import publish
-from egin_dgl.reporting.runs import of_any_version, settings_of
-from egin_dgl.reporting.tables import metrics_line, summary_table
+from egin_dgl.reporting.one_run.progress import FoldProgress
+from egin_dgl.reporting.one_run.publish import publish
+from egin_dgl.reporting.one_run.tables import metrics_line, summary_table
+from egin_dgl.runs.reading import of_any_version, settings_of
 from egin_dgl.training.cores import Share, cores
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.engine import run_fold
@@ -35,7 +36,6 @@ from egin_dgl.training.job import FoldJob
 from egin_dgl.training.kernel import run_kernel_fold
 from egin_dgl.training.nested import Candidate, run_nested_fold
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.summary import confusion_counts, summarize
 from egin_dgl.training.workers import run_folds
 
 log = logging.getLogger(__name__)

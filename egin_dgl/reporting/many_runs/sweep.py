@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from egin_dgl.reporting.report import make_report, write_table
-from egin_dgl.reporting.runs import Run, find_runs
-from egin_dgl.reporting.terminal import print_report, say
+from egin_dgl.reporting.many_runs.report import make_report, write_table
+from egin_dgl.reporting.many_runs.terminal import print_report, say
+from egin_dgl.runs.reading import Run, find_runs
 
 
 def publish_sweep(folder: str | Path, console: Console) -> list[Run]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.reporting.runs import Run
-from egin_dgl.training.history import best_on_validation
+from egin_dgl.evaluation.history import best_on_validation
+from egin_dgl.evaluation.metrics import LOSSES, METRICS
+from egin_dgl.evaluation.protocols import ProtocolResult, evaluate, has_epochs, headline
+from egin_dgl.evaluation.statistics import interval
+from egin_dgl.evaluation.summary import mean_std, test_parts, test_to_train
+from egin_dgl.runs.reading import Run
 from egin_dgl.training.job import FoldResult
-from egin_dgl.training.metrics import LOSSES, METRICS
-from egin_dgl.training.protocols import ProtocolResult, evaluate, has_epochs, headline
-from egin_dgl.training.statistics import interval
-from egin_dgl.training.summary import mean_std, test_parts, test_to_train
 
 # Beside seed and fold: where the data lies is no matter, as its hash is compared instead.
 NEUTRAL = (

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 import pandas as pd
 
-from egin_dgl.training.history import History, best_on_validation, with_choice
+from egin_dgl.evaluation.history import History, best_on_validation, with_choice
+from egin_dgl.evaluation.metrics import ece
 from egin_dgl.training.job import FoldResult
-from egin_dgl.training.metrics import ece
 
 WINDOW = 10  # epochs that every recipe is judged over
 FIRST = 10  # jumps are those after this epoch, when the first steps are over

@@ -15,7 +15,7 @@ from egin_dgl.backend import installed_version
 from egin_dgl.data.sources import find_raw
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.files import write_text
-from egin_dgl.reporting.blocks import Block, lay_out
+from egin_dgl.reporting.documents.blocks import Block, lay_out
 
 STATE = "docs.json"  # in the folder of a block: its training commands, and what they were run with once all have ended
 

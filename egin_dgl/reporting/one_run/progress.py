@@ -13,7 +13,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from egin_dgl.training.history import EpochRecord
+from egin_dgl.evaluation.history import EpochRecord
 
 
 class FoldProgress:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from egin_dgl.evaluation.history import History
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.figures import confusion_figure, curves_figure
-from egin_dgl.reporting.tables import headline_label
-from egin_dgl.training.history import History
+from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
+from egin_dgl.reporting.one_run.tables import headline_label
 from egin_dgl.training.tracking import plain, track_run
 
 

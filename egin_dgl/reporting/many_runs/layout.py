@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from egin_dgl.reporting.cells import Cell
+from egin_dgl.reporting.many_runs.cells import Cell
 
 ABSENT = "–"
 

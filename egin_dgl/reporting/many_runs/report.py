@@ -6,12 +6,18 @@ from pathlib import Path
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.comparison import ModelComparison, compare_models
-from egin_dgl.reporting.figures import results_figure
-from egin_dgl.reporting.formats import latex, long_csv, markdown, markdown_comparison, markdown_ranks
-from egin_dgl.reporting.ranks import Ranks, rank
-from egin_dgl.reporting.results import ResultTable, result_tables
-from egin_dgl.reporting.runs import Run
+from egin_dgl.reporting.many_runs.comparison import ModelComparison, compare_models
+from egin_dgl.reporting.many_runs.formats import (
+    latex,
+    long_csv,
+    markdown,
+    markdown_comparison,
+    markdown_ranks,
+)
+from egin_dgl.reporting.many_runs.ranks import Ranks, rank
+from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
+from egin_dgl.reporting.one_run.figures import results_figure
+from egin_dgl.runs.reading import Run
 
 
 @dataclass(frozen=True)

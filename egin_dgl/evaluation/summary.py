@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egin_dgl.training.history import best_on_validation
+from egin_dgl.evaluation.history import best_on_validation
+from egin_dgl.evaluation.metrics import LOSSES, confusion, score
+from egin_dgl.evaluation.protocols import evaluate, has_epochs, headline
 from egin_dgl.training.job import FoldResult
-from egin_dgl.training.metrics import LOSSES, confusion, score
-from egin_dgl.training.protocols import evaluate, has_epochs, headline
 
 
 def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:

@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
-from egin_dgl import sweep
+from egin_dgl.cli import sweep
 from egin_dgl.data import GraphDataset
 from egin_dgl.errors import ConfigError, EginError, TrainingError, one_line
 from egin_dgl.training.cores import Share, share
@@ -51,7 +51,7 @@ def run(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
             raise
         failure = explain(error, config_dir, config_name)
     if sweep.jobs():
-        from egin_dgl.reporting.sweep import publish_sweep  # here, as single runs need none of it
+        from egin_dgl.reporting.many_runs.sweep import publish_sweep  # here, as single runs need none of it
 
         unfinished = publish_sweep(sweep.current, Console())
         if unfinished:

@@ -8,8 +8,8 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from egin_dgl.reporting.results import ResultTable
-from egin_dgl.training.history import History
+from egin_dgl.evaluation.history import History
+from egin_dgl.reporting.many_runs.results import ResultTable
 
 PARTS = {"train": "tab:blue", "val": "tab:orange", "test": "tab:green"}
 MOST_COUNTS = 15  # classes up to which a number fits into each cell

@@ -17,7 +17,7 @@ from yaml import YAMLError
 
 from egin_dgl.data.folds import fold_numbers
 from egin_dgl.errors import ConfigError, DataError, EginError
-from egin_dgl.training.checkpoint import load_progress
+from egin_dgl.runs.fold_folder import load_progress
 from egin_dgl.training.job import FoldResult
 
 # What of a configuration run.json keeps as the run's settings.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.reporting.cells import Cell
-from egin_dgl.reporting.layout import Layout
+from egin_dgl.evaluation.metrics import LOSSES
+from egin_dgl.evaluation.statistics import Comparison, compare, holm
+from egin_dgl.reporting.many_runs.cells import Cell
+from egin_dgl.reporting.many_runs.layout import Layout
 from egin_dgl.reporting.units import unit_of
-from egin_dgl.training.metrics import LOSSES
-from egin_dgl.training.statistics import Comparison, compare, holm
 
 LEVEL = 0.05
 

@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from egin_dgl.errors import TrainingError
+from egin_dgl.evaluation.history import EpochRecord, History
 from egin_dgl.files import atomic_path
-from egin_dgl.training.history import EpochRecord, History
 
 
 def save_weights(path: str | Path, model: nn.Module, metadata: dict) -> None:

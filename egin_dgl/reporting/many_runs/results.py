@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.reporting.cells import Cell, join
-from egin_dgl.reporting.layout import ABSENT, Layout, lay_out, short, value
-from egin_dgl.reporting.paper import PUBLISHED, SOURCE, Published
-from egin_dgl.reporting.runs import Run
-from egin_dgl.reporting.tables import CHOSEN, span
+from egin_dgl.evaluation.metrics import LOSSES, METRICS, better
+from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult
+from egin_dgl.reporting.many_runs.cells import Cell, join
+from egin_dgl.reporting.many_runs.layout import ABSENT, Layout, lay_out, short, value
+from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
+from egin_dgl.reporting.one_run.tables import CHOSEN, span
 from egin_dgl.reporting.units import PERCENT, Unit, unit_of
-from egin_dgl.training.metrics import LOSSES, METRICS, better
-from egin_dgl.training.protocols import PROTOCOLS, ProtocolResult
+from egin_dgl.runs.reading import Run
 
 
 @dataclass(frozen=True)

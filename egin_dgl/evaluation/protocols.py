@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from egin_dgl.training.history import History, best_on_validation
-from egin_dgl.training.statistics import interval
+from egin_dgl.evaluation.history import History, best_on_validation
+from egin_dgl.evaluation.statistics import interval
 
 
 @dataclass(frozen=True)

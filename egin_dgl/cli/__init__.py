@@ -1,0 +1,1 @@
+"""The command line: from words to calls of the library, which never imports this room."""

@@ -1,0 +1,1 @@
+"""For someone who wants a table over many runs."""
