@@ -14,12 +14,13 @@ except ImportError as error:
 import torch
 from hydra import compose, initialize_config_dir
 
-from egin_dgl.cli.app import make_recipe
-from egin_dgl.cli.door import build
+from egin_dgl.cli.experiment import make_recipe
+from egin_dgl.cli.groups import build
 from egin_dgl.data import GraphDataset
 from egin_dgl.data.folds import make_folds
 from egin_dgl.errors import EginError
-from egin_dgl.training.engine import run_fold
+from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.training.engine import train_fold
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.workers import one_thread
 
@@ -47,13 +48,13 @@ def fold_seconds(options: list[str], dataset: GraphDataset) -> float:
             fold=0,
             seed=0,
             split=split,
-            folder=Path(folder),
-            run=run_fold,
+            folder=FoldFolder(Path(folder), 0),
+            train=train_fold,
             device=torch.device("cpu"),
-            **make_recipe(cfg, dataset),
+            recipe=make_recipe(cfg, dataset),
         )
         start = time.process_time()
-        run_fold(dataset, job, lambda *_: None)
+        train_fold(dataset, job, lambda *_: None)
         return time.process_time() - start
 
 

@@ -18,11 +18,12 @@ except ImportError as error:
 from rich.console import Console
 
 from egin_dgl.cli import door
+from egin_dgl.cli.groups import datasets
 from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import audit, compare, draw_refinement
 from egin_dgl.ewl.rounds import METHODS
-from egin_dgl.reporting.one_run.tables import audit_table, duplicates_line
+from egin_dgl.reporting.audit import audit_table, duplicates_line
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -31,7 +32,7 @@ def main() -> None:
     options = parse(sys.argv[1:])
     overrides = [word for word in options.words if "=" in word]
     numbers = [graph_number(word) for word in options.words if "=" not in word]
-    for dataset in door.datasets(overrides, CONF, "train"):
+    for dataset in datasets(overrides, CONF, "train"):
         {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
             dataset, numbers, options
         )
@@ -140,4 +141,4 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    door.run(main, CONF, "train")
+    door.enter(main, CONF, "train")

@@ -24,6 +24,7 @@ from egin_dgl.errors import EginError
 from egin_dgl.files import write_text
 from egin_dgl.reporting.documents.recipes import compared, frame, outcome, spread, tried
 from egin_dgl.runs.reading import find_runs
+from egin_dgl.runs.sweep_folder import SweepFolder
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "outputs" / "recipes"
@@ -43,7 +44,7 @@ def run(recipe: str, size: str) -> None:
     """One fold a core, by joblib; what was interrupted goes on."""
     folder = RUNS / f"{recipe}-{size}"
     asked = ["-m", *words(recipe, size), "hydra/launcher=joblib", "trainer.workers=1"]
-    if (folder / "sweep.json").exists():
+    if SweepFolder(folder).is_there:
         asked = [f"resume={folder}"]
     else:
         asked.append(f"hydra.sweep.dir={folder}")

@@ -31,4 +31,4 @@ def main(cfg: DictConfig) -> float | None:
 
 
 if __name__ == "__main__":
-    door.run(main, CONF, "train")
+    door.enter(main, CONF, "train")

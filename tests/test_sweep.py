@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import pytest
 from running import SMALL, same_numbers
 
-from egin_dgl.cli import sweep as sweep_module
+from egin_dgl import sweep as sweep_module
 
 TWO_EPOCHS = [*SMALL, "trainer.epochs=2", "trainer.workers=1", "device=cpu"]
 

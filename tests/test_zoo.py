@@ -5,6 +5,7 @@ from pathlib import Path
 import dgl
 import pytest
 import torch
+from egin_dgl.runs.checkpoint import load_weights, save_weights
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import open_dict
@@ -13,7 +14,6 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble
 from egin_dgl.models import GraphModel
-from egin_dgl.runs.fold_folder import load_weights, save_weights
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 DATA = bonds(graphs=160)

@@ -19,7 +19,7 @@ def main(folder: Path, names: list[str], options: list[str]) -> None:
 def train_fold(cfg, folder: Path) -> None:
     import torch
 
-    from egin_dgl.cli import app
+    from egin_dgl import app
     from egin_dgl.data.folds import make_folds
 
     dataset = app.build(cfg, "dataset")

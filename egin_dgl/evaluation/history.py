@@ -1,13 +1,7 @@
-"""What training emits: one record an epoch, kept as CSV; protocols choose from it afterwards."""
+"""What training emits: one record an epoch; protocols choose from them afterwards."""
 
-import csv
-import io
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-
-from egin_dgl.files import write_text
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -36,6 +30,16 @@ class EpochRecord:
     )
 
     @property
+    def score(self) -> float:
+        """Of the test part: what protocols read. Another task would have another number here than the accuracy."""
+        return self.test_accuracy
+
+    @property
+    def validated(self) -> bool:
+        """Whether there was a validation part."""
+        return not math.isnan(self.val_accuracy)
+
+    @property
     def chosen_by(self) -> float:
         """The score that the choice goes by."""
         return self.val_score if self.choice_score is None else self.choice_score
@@ -44,7 +48,8 @@ class EpochRecord:
     def validation_rank(self) -> tuple[float, float]:
         """Larger is better: score first (one that is not defined comes last), then the smaller loss."""
         loss = self.val_loss if self.choice_loss is None else self.choice_loss
-        return tuple(-math.inf if math.isnan(value) else value for value in (self.chosen_by, -loss))
+        score, gain = (-math.inf if math.isnan(value) else value for value in (self.chosen_by, -loss))
+        return score, gain
 
 
 History = list[EpochRecord]
@@ -68,25 +73,3 @@ def with_choice(history: History, record: EpochRecord, window: int) -> EpochReco
         choice_score=math.fsum(r.val_score for r in recent) / window if full else math.nan,
         choice_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
     )
-
-
-def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    history = list(history)
-    columns = [field.name for field in fields(EpochRecord)]
-    names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
-    writer.writerow(names)
-    for record in history:
-        # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.
-        values = (getattr(record, name) for name in names)
-        writer.writerow("" if v is None or math.isnan(v) else repr(v) for v in values)
-    write_text(path, text.getvalue())
-
-
-def read_history(path: str | Path) -> History:
-    with open(path, encoding="utf-8", newline="") as file:
-        return [
-            EpochRecord(**{name: int(v) if name == "epoch" else float(v or "nan") for name, v in row.items()})
-            for row in csv.DictReader(file)
-        ]

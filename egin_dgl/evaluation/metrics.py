@@ -5,7 +5,9 @@ that a ranking by it ties what the model told apart, and torchmetrics ranks by a
 imported there: that takes seconds, which a fold worker that chooses by accuracy need not pay.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -114,23 +116,27 @@ def ece(logits: Tensor, labels: Tensor) -> float:
     return float(gaps.abs().sum() / len(labels))
 
 
-METRICS: dict[str, Callable[[Tensor, Tensor], float]] = {
-    "accuracy": accuracy,
-    "balanced_accuracy": balanced_accuracy,
-    "f1_macro": f1_macro,
-    "mcc": mcc,
-    "auroc": auroc,
-    "average_precision": average_precision,
-    "log_loss": log_loss,
-    "brier": brier,
-    "ece": ece,
-}
-LOSSES = ("log_loss", "brier", "ece")  # smaller is better; they read logits as log-probabilities
+@dataclass(frozen=True)
+class Metric:
+    """A number with a name and a direction."""
+
+    name: str
+    of: Callable[[Tensor, Tensor], float]
+    is_loss: bool = False  # smaller is better; it reads logits as log-probabilities
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> float:
+        """NaN for an empty part, or where it is not defined."""
+        return self.of(logits, labels) if len(labels) else math.nan
+
+    def best(self, values: Iterable[float]) -> float:
+        return min(values) if self.is_loss else max(values)
 
 
-def better(metric: str) -> Callable:
-    """`max`, or for a loss `min`: what picks the best of several values."""
-    return min if metric in LOSSES else max
+SCORES = (accuracy, balanced_accuracy, f1_macro, mcc, auroc, average_precision)
+METRICS = {of.__name__: Metric(of.__name__, of) for of in SCORES}
+METRICS |= {of.__name__: Metric(of.__name__, of, is_loss=True) for of in (log_loss, brier, ece)}
+LOSSES = tuple(name for name, metric in METRICS.items() if metric.is_loss)
+MAIN = METRICS["accuracy"]  # the score: what histories keep of every epoch and protocols read
 
 
 def score(logits: Tensor, labels: Tensor) -> dict[str, float]:

@@ -1,9 +1,9 @@
-"""Protocols: pure functions from the histories of the folds to one accuracy with its spread.
+"""Protocols: pure functions from the histories of the folds to one score with its spread.
 
 Which epoch a published number was read at changes it by many points, so a table always names its protocol:
 
 - selected: per fold the epoch best on validation, test read there. Honest.
-- common_epoch: one epoch for all folds, where the mean test accuracy peaks, as GIN's authors did. Optimistic.
+- common_epoch: one epoch for all folds, where the mean test score peaks, as GIN's authors did. Optimistic.
 - best_per_fold: the best test epoch of each fold. The most optimistic.
 - last: the last epoch. Honest, if the number of epochs was not tuned on the test parts.
 - last_20: the mean of the last 20 epochs, or of as many as there are, which is said.
@@ -25,7 +25,7 @@ from egin_dgl.evaluation.statistics import interval
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """Accuracies as fractions; std over folds with ddof 0; `epochs` are those the test part was read at.
+    """The score of each fold, as a fraction; std over folds with ddof 0; `epochs` are those the test part was read at.
 
     Of kernel machines `epochs` are the rows of the history, and `penalties` the values of C in them.
     """
@@ -70,9 +70,9 @@ def has_epochs(history: History) -> bool:
 
 
 def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult | None:
-    """Read each fold's test accuracy at its epoch (from 1)."""
+    """Read each fold's score at its epoch (from 1)."""
     rows = [history[epoch - 1] for history, epoch in zip(histories, epochs, strict=True)]
-    scores, penalties = tuple(row.test_accuracy for row in rows), tuple(row.C for row in rows)
+    scores, penalties = tuple(row.score for row in rows), tuple(row.C for row in rows)
     if np.isnan(scores).any():
         return None
     return ProtocolResult(scores, tuple(epochs), optimistic, None if None in penalties else penalties)
@@ -80,7 +80,7 @@ def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: b
 
 def selected(histories: Sequence[History]) -> ProtocolResult | None:
     """Best validation score, ties to the smaller validation loss, then to the earlier epoch."""
-    if any(math.isnan(record.val_accuracy) for history in histories for record in history):
+    if any(not record.validated for history in histories for record in history):
         return None
     return at_epochs(histories, [best_on_validation(h).epoch for h in histories], optimistic=False)
 
@@ -88,7 +88,7 @@ def selected(histories: Sequence[History]) -> ProtocolResult | None:
 def common_epoch(histories: Sequence[History]) -> ProtocolResult | None:
     """The epoch at which the mean over folds peaks, among the epochs that every fold has reached."""
     reached = min(len(history) for history in histories)
-    curves = np.array([[record.test_accuracy for record in history[:reached]] for history in histories])
+    curves = np.array([[record.score for record in history[:reached]] for history in histories])
     if np.isnan(curves).any():
         return None
     best = int(curves.mean(axis=0).argmax()) + 1
@@ -96,9 +96,9 @@ def common_epoch(histories: Sequence[History]) -> ProtocolResult | None:
 
 
 def best_per_fold(histories: Sequence[History]) -> ProtocolResult | None:
-    if any(math.isnan(record.test_accuracy) for history in histories for record in history):
+    if any(math.isnan(record.score) for history in histories for record in history):
         return None
-    epochs = [max(history, key=lambda record: record.test_accuracy).epoch for history in histories]
+    epochs = [max(history, key=lambda record: record.score).epoch for history in histories]
     return at_epochs(histories, epochs, optimistic=True)
 
 
@@ -110,7 +110,7 @@ def last(histories: Sequence[History]) -> ProtocolResult | None:
 
 def last_20(histories: Sequence[History]) -> ProtocolResult | None:
     ends = [history[-20:] for history in histories]
-    scores = tuple(float(np.mean([record.test_accuracy for record in end])) for end in ends)
+    scores = tuple(float(np.mean([record.score for record in end])) for end in ends)
     if np.isnan(scores).any() or not all(map(has_epochs, histories)):
         return None
     return ProtocolResult(scores, None, optimistic=False, averaged=tuple(map(len, ends)))
@@ -125,7 +125,7 @@ PROTOCOLS: dict[str, Callable[[Sequence[History]], ProtocolResult | None]] = {
 }
 
 
-def evaluate(histories: Sequence[History]) -> dict[str, ProtocolResult | None]:
+def read_by_all(histories: Sequence[History]) -> dict[str, ProtocolResult | None]:
     """All protocols on the same histories."""
     if not histories or not all(histories):
         raise ValueError("protocols need at least one fold, and at least one epoch of each")

@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedTest:
     """Of two models on the same folds: the mean difference, its interval, and the corrected resampled t-test."""
 
     difference: float
@@ -40,7 +40,7 @@ def interval(values: Sequence[float], test_to_train: float) -> tuple[float, floa
     return mean - float(reach), mean + float(reach)
 
 
-def compare(first: Sequence[float], second: Sequence[float], test_to_train: float) -> Comparison:
+def paired_test(first: Sequence[float], second: Sequence[float], test_to_train: float) -> PairedTest:
     """Test whether `first` and `second`, scores on the same folds in the same order, have the same mean.
 
     t = mean(d) / √(s² (1/n + test/train)) with d = first − second, on n − 1 degrees of freedom, two-sided.
@@ -53,7 +53,7 @@ def compare(first: Sequence[float], second: Sequence[float], test_to_train: floa
     with np.errstate(divide="ignore", invalid="ignore"):  # the same difference on every fold: t is infinite
         t = float(np.nan_to_num(np.divide(mean, error), nan=0.0, posinf=np.inf, neginf=-np.inf))
     p = float(2 * stats.t.sf(abs(t), len(differences) - 1))
-    return Comparison(mean, low, high, t, p, len(differences))
+    return PairedTest(mean, low, high, t, p, len(differences))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from egin_dgl.evaluation.history import best_on_validation
 from egin_dgl.evaluation.metrics import LOSSES, confusion, score
-from egin_dgl.evaluation.protocols import evaluate, has_epochs, headline
-from egin_dgl.training.job import FoldResult
+from egin_dgl.evaluation.protocols import has_epochs, headline, read_by_all
+from egin_dgl.evaluation.result import FoldResult
 
 
 def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
@@ -21,7 +21,7 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     `validation_score` is what a search over settings may look at: the mean, over folds, of the best validation score.
     """
     histories = [result.history for result in results]
-    protocols = evaluate(histories)
+    protocols = read_by_all(histories)
     chosen = headline(protocols)
     ratio = test_to_train(k, validation)
     scores = [score(*part) for part in test_parts(results, protocols[chosen].epochs)]
@@ -49,7 +49,7 @@ def test_to_train(k: int, validation: bool) -> float:
 
 def confusion_counts(results: Sequence[FoldResult]) -> np.ndarray:
     """Over the test parts of all folds, at the headline's epochs: (classes, classes)."""
-    protocols = evaluate([result.history for result in results])
+    protocols = read_by_all([result.history for result in results])
     parts = test_parts(results, protocols[headline(protocols)].epochs)
     return torch.stack([confusion(*part) for part in parts]).sum(dim=0).numpy()
 

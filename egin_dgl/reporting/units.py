@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from egin_dgl.evaluation.metrics import LOSSES
+from egin_dgl.evaluation.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,4 @@ PLAIN = Unit(1, 3, " (smaller is better)", "")
 
 
 def unit_of(metric: str) -> Unit:
-    return PLAIN if metric in LOSSES else PERCENT
+    return PLAIN if METRICS[metric].is_loss else PERCENT

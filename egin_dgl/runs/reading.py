@@ -10,19 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from egin_dgl.data.folds import fold_numbers
 from egin_dgl.errors import ConfigError, DataError, EginError
-from egin_dgl.runs.fold_folder import load_progress
-from egin_dgl.training.job import FoldResult
-
-# What of a configuration run.json keeps as the run's settings.
-GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
-SINCE = {"reproducible": False}  # settings that earlier versions did not know, as they computed
+from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.settings import Settings, of_any_version, settings_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Run:
     folder: Path
     model: str  # as in tables; the name of its option until the model was once built
     dataset: str
-    settings: dict = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)  # the option chosen of each group
     overrides: tuple[str, ...] = ()
     k: int = 0
@@ -81,7 +80,7 @@ class Run:
 
     def finished_at(self, fold: int) -> float:
         """When a finished fold was written, in seconds."""
-        return checkpoint(self.folder, fold).stat().st_mtime
+        return RunFolder(self.folder).fold(fold).checkpoint.stat().st_mtime
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Run]:
@@ -99,7 +98,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Run]:
 
 
 def run_folders(folder: Path) -> Iterator[Path]:
-    if (folder / "run.json").is_file() or (folder / ".hydra" / "overrides.yaml").is_file():
+    if RunFolder(folder).holds_a_run:
         yield folder
         return
     inner = [Path(entry) for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
@@ -112,96 +111,88 @@ def natural(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
-def read_run(folder: Path) -> Run:
-    problems: list[str] = []
-    hydra = read_yaml(folder / ".hydra" / "hydra.yaml", problems)
+def read_run(path: Path) -> Run:
+    folder, problems = RunFolder(path), list[str]()
+    hydra = read_yaml(folder.choices, dict, problems)
     options = hydra.get("hydra", {}).get("runtime", {}).get("choices", {})
-    overrides = tuple(read_yaml(folder / ".hydra" / "overrides.yaml", problems) or ())
-    note = folder / "error.txt"
-    known = {
-        "folder": folder,
-        "options": {group: option for group, option in options.items() if "/" not in group},
-        "overrides": overrides,
-        "error": " ".join(note.read_text(encoding="utf-8").split()) if note.is_file() else None,
-    }
-    record = read_json(folder / "run.json", ("model", "dataset", "settings"), problems)
-    folds = read_json(folder / "folds.json", ("k", "parts"), problems)
+    words = read_yaml(folder.words, list, problems)
+    record = read_json(folder.record, ("model", "dataset", "settings"), problems)
+    folds = read_json(folder.folds, ("k", "parts"), problems)
     settings = record.get("settings") or ({} if problems else hydra_settings(folder))
     settings = settings and of_any_version(settings)
-    names = {
-        "model": record.get("model") or options.get("model", "?"),
-        "dataset": record.get("dataset")
-        or settings.get("dataset", {}).get("name")
-        or options.get("dataset", "?"),
-    }
+    dataset = record.get("dataset") or settings.get("dataset", {}).get("name") or options.get("dataset", "?")
     shape = fold_shape(settings, folds)
-    if not shape:
-        return Run(**known, **names, problems=tuple(problems))
-    results = {}
-    for fold in range(shape["k"] * shape["repeats"]):
-        result = read_fold(checkpoint(folder, fold), fold, problems)
-        if result:
-            results[fold] = result
-    known |= {"data_hash": record.get("data_sha256"), "results": results, "problems": tuple(problems)}
-    if folds:
-        known["folds_hash"] = hashlib.sha256(json.dumps(folds["parts"]).encode()).hexdigest()
-    return Run(**known, **names, settings=settings, **shape)
+    k, repeats = shape or (0, 1)
+    results = {
+        fold: result
+        for fold in range(k * repeats)
+        if (result := read_fold(folder.fold(fold), problems)) is not None
+    }
+    return Run(
+        folder=path,
+        model=record.get("model") or options.get("model", "?"),
+        dataset=dataset,
+        settings=settings if shape else {},
+        options={group: option for group, option in options.items() if "/" not in group},
+        overrides=tuple(words),
+        k=k,
+        repeats=repeats,
+        folds_hash=hash_of(folds["parts"]) if shape and folds else None,
+        data_hash=record.get("data_sha256") if shape else None,
+        results=results,
+        error=" ".join(folder.error.read_text(encoding="utf-8").split()) if folder.error.is_file() else None,
+        problems=tuple(problems),
+    )
 
 
-def checkpoint(folder: Path, fold: int) -> Path:
-    return folder / f"fold_{fold:02d}" / "last.pt"
+def hash_of(parts: list) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_fold(path: Path, fold: int, problems: list[str]) -> FoldResult | None:
+def read_fold(folder: FoldFolder, problems: list[str]) -> FoldResult | None:
     """The result of a finished fold; None where there is none yet."""
     try:
-        progress = load_progress(path)
-        return FoldResult.of_finished(fold, progress) if progress and progress["finished"] else None
+        progress = folder.progress()
+        return progress if isinstance(progress, FoldResult) else None
     except EginError as error:
         problems.append(str(error))
     except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        problems.append(f"{path}: not a fold of this version ({type(error).__name__}: {error})")
+        problems.append(f"{folder.checkpoint}: not a fold of this version ({type(error).__name__}: {error})")
     return None
 
 
-def fold_shape(settings: dict, folds: dict) -> dict[str, int]:
-    """k and repeats, of the folds that were made or else as asked for; empty where neither says."""
+def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
+    """k and repeats, of the folds that were made or else as asked for; None where neither says."""
     if folds:
-        return {"k": folds["k"], "repeats": len(folds["parts"]) // folds["k"]} if settings else {}
+        return (folds["k"], len(folds["parts"]) // folds["k"]) if settings else None
     cv = settings.get("cv", {})
-    shape = {"k": cv.get("k"), "repeats": cv.get("repeats", 1)}
-    return shape if all(isinstance(value, int) and value > 0 for value in shape.values()) else {}
+    k, repeats = cv.get("k"), cv.get("repeats", 1)
+    if isinstance(k, int) and isinstance(repeats, int) and k > 0 and repeats > 0:
+        return k, repeats
+    return None
 
 
-def settings_of(config: DictConfig) -> dict:
-    """What decides a run's numbers: the number of workers changes only the time it takes."""
-    known = of_any_version(OmegaConf.to_container(config, resolve=True))
-    settings = {group: known[group] for group in GROUPS}
-    settings["trainer"].pop("workers", None)
-    return settings
-
-
-def of_any_version(settings: dict) -> dict:
-    """Settings that an earlier version may have written, with what was added since."""
-    return SINCE | settings
-
-
-def hydra_settings(folder: Path) -> dict:
+def hydra_settings(folder: RunFolder) -> Settings:
     """The settings of a job that never wrote them down itself, as run.json would have them."""
     try:
-        return settings_of(OmegaConf.load(folder / ".hydra" / "config.yaml"))
+        return settings_of(OmegaConf.load(folder.config))
     except (OSError, YAMLError, OmegaConfBaseException, KeyError, AttributeError):
         return {}
 
 
-def read_yaml(path: Path, problems: list[str]) -> dict | list:
+Content = TypeVar("Content", dict, list)
+
+
+def read_yaml(path: Path, kind: type[Content], problems: list[str]) -> Content:
+    """A mapping or a list, as asked for; empty where there is no file, or none that holds one."""
     if not path.is_file():
-        return {}
+        return kind()
     try:
-        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        return content if isinstance(content, kind) else kind()
     except (OSError, YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
         problems.append(f"{path}: not readable ({type(error).__name__})")
-        return {}
+        return kind()
 
 
 def read_json(path: Path, keys: Sequence[str], problems: list[str]) -> dict:

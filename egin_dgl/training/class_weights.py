@@ -1,18 +1,7 @@
-"""What an epoch is chosen by on the validation part, and what the loss of a skewed set weighs."""
-
-import math
+"""What the loss of a skewed set weighs."""
 
 import torch
 from torch import Tensor
-
-from egin_dgl.evaluation.metrics import METRICS
-
-
-def selection_score(name: str, logits: Tensor, labels: Tensor) -> float:
-    """The metric called `name` of the validation part; NaN for an empty part, or where it is not defined."""
-    if len(labels) == 0:
-        return math.nan
-    return METRICS[name](logits, labels)
 
 
 def balanced_weights(labels: Tensor, classes: int) -> Tensor:

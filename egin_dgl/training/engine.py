@@ -13,11 +13,13 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
-from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice, write_history
-from egin_dgl.runs.fold_folder import load_progress, load_weights, save_progress, save_weights
-from egin_dgl.training.class_weights import balanced_weights, selection_score
+from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
+from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.runs.fold_folder import Progress
+from egin_dgl.training.class_weights import balanced_weights
 from egin_dgl.training.evaluated import EvaluatedModel
-from egin_dgl.training.job import FoldJob, FoldResult, Report
+from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import (
     Evaluation,
@@ -33,16 +35,15 @@ from egin_dgl.training.tracking import FoldTracker
 from egin_dgl.training.weights import FlatWeights, make_optimizer
 
 
-def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
+def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
     """Train, evaluate after every epoch, keep the best and the last state; go on where an earlier run stopped.
 
     Every epoch seeds itself, so that a resumed fold ends with the same numbers as an unbroken one.
     """
-    options, split = job.options, job.split
-    last_path, best_path = job.folder / "last.pt", job.folder / "best.safetensors"
-    progress = load_progress(last_path)
-    if progress and progress["finished"]:
-        return FoldResult.of_finished(job.fold, progress)
+    recipe, options, split, folder = job.recipe, job.recipe.options, job.split, job.folder
+    progress = folder.progress()
+    if isinstance(progress, FoldResult):
+        return progress
 
     dataset, make_model, metadata = prepared(dataset, job)
     train, validation, test = (
@@ -51,8 +52,8 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     generator = seed_torch(job.seed, job.fold, 0)
     model = make_model(dataset.info).to(job.device)
     weights = FlatWeights(model)
-    optimizer = make_optimizer(job.make_optimizer, model, weights)
-    scheduler = job.make_scheduler(optimizer)
+    optimizer = make_optimizer(recipe.make_optimizer, model, weights)
+    scheduler = recipe.make_scheduler(optimizer)
     # fp16 gradients underflow without loss scaling; a disabled scaler passes everything straight through.
     scaler = GradScaler(enabled=options.precision == "fp16")
     evaluated = EvaluatedModel(model, weights, options.average, options.statistics != "running")
@@ -67,8 +68,8 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     test_logits: list[Tensor] = []
     if progress:
         for name, holder in states.items():
-            holder.load_state_dict(progress[name])
-        history, test_logits = progress["history"], progress["test_logits"]
+            holder.load_state_dict(progress.states[name])
+        history, test_logits = progress.history, progress.test_logits
 
     class_weights = None
     if options.class_weights:
@@ -78,7 +79,7 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
     unread = Evaluation.of_nothing(len(split.test), dataset.info.classes)
     validation_labels = dataset.labels[torch.as_tensor(split.validation)].cpu()
 
-    with closing(FoldTracker(job.folder, first_epoch=len(history) + 1)) as tracker:
+    with closing(FoldTracker(folder.path, first_epoch=len(history) + 1)) as tracker:
         while not ended(history, options):
             epoch = len(history) + 1
             start = time.perf_counter()
@@ -99,7 +100,7 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
                 train_accuracy=train_accuracy,
                 val_loss=validation_loss,
                 val_accuracy=on_validation.accuracy if on_validation else math.nan,
-                val_score=selection_score(options.select_by, on_validation.logits, validation_labels)
+                val_score=METRICS[options.select_by](on_validation.logits, validation_labels)
                 if on_validation
                 else math.nan,
                 test_loss=on_test.loss,
@@ -112,17 +113,16 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
             history.append(record)
             test_logits.append(on_test.logits)
             tracker.epoch(record, epsilons(current))
-            report(job.fold, record)
+            on_epoch(job.fold, record)
 
             # Without validation there is nothing honest to choose by: the best weights are the last.
             last = ended(history, options)
             if best_on_validation(history) is record if on_validation else last:
-                save_weights(best_path, current, metadata | {"epoch": epoch})
+                folder.save_weights(current, metadata | {"epoch": epoch})
             if last or epoch % options.checkpoint_every == 0:
-                write_history(job.folder / "history.csv", history)
                 content = {name: holder.state_dict() for name, holder in states.items()}
-                save_progress(last_path, history, test_logits, finished=False, **content)
-        load_weights(best_path, model)
+                folder.save_progress(Progress(history, test_logits, content))
+        folder.load_weights(model)
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
             tracker.embeddings(*embed(model, test), split.test)
@@ -130,7 +130,6 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
                 on_test, best = evaluate(model, test, options), best_on_validation(history).epoch - 1
                 history[best] = replace(history[best], test_loss=on_test.loss, test_accuracy=on_test.accuracy)
                 test_logits[best] = on_test.logits
-                write_history(job.folder / "history.csv", history)
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
     test_labels = dataset.labels[torch.as_tensor(split.test)].cpu()
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -144,7 +143,7 @@ def run_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
         validation_logits=chosen_logits,
         validation_labels=validation_labels,
     )
-    result.save(last_path)
+    folder.save_result(result)
     return result
 
 
@@ -153,9 +152,9 @@ def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, Callabl
     is saved with the weights."""
     train = job.split.train
     dataset = dataset.measured_on(train)  # a model may size itself by its training graphs
-    metadata = dict(job.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
-    make_model = job.make_model
-    for fit in job.transforms:
+    metadata = dict(job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
+    make_model = job.recipe.make_model
+    for fit in job.recipe.transforms:
         transform = fit(dataset, train)
         dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
         metadata["transforms"][type(transform).__name__] = transform.to_dict()

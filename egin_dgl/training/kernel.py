@@ -15,21 +15,20 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.evaluation.history import EpochRecord, best_on_validation, with_choice, write_history
+from egin_dgl.evaluation.history import EpochRecord, best_on_validation, with_choice
+from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.runs.fold_folder import load_progress
-from egin_dgl.training.class_weights import selection_score
-from egin_dgl.training.job import FoldJob, FoldResult, Report
+from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tracking import FoldTracker
 
 
-def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> FoldResult:
+def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
     """Count the colours of all graphs by the training graphs' table, then fit one machine per value of C."""
-    path = job.folder / "last.pt"
-    progress = load_progress(path)
-    if progress:
-        return FoldResult.of_finished(job.fold, progress)
-    model = job.make_model(dataset.info)
+    before = job.folder.progress()
+    if isinstance(before, FoldResult):
+        return before
+    model = job.recipe.make_model(dataset.info)
     graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
     labels = dataset.labels
     kernel = model.make_kernel()
@@ -38,7 +37,7 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
         counts[part] = kernel.transform(graphs.subset(getattr(job.split, part)))
     history, test_logits, parameters = [], [], 0
     chosen_logits = None  # of the validation part
-    with closing(FoldTracker(job.folder)) as tracker:
+    with closing(FoldTracker(job.folder.path)) as tracker:
         for epoch, penalty in enumerate(model.penalties, start=1):
             start = time.perf_counter()
             machine = model.make_machine(penalty, job.seed).fit(
@@ -54,8 +53,8 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
                 train_accuracy=scores["train"][1],
                 val_loss=scores["validation"][0],
                 val_accuracy=scores["validation"][1],
-                val_score=selection_score(
-                    job.options.select_by, logits["validation"], labels[job.split.validation]
+                val_score=METRICS[job.recipe.options.select_by](
+                    logits["validation"], labels[job.split.validation]
                 ),
                 test_loss=scores["test"][0],
                 test_accuracy=scores["test"][1],
@@ -70,9 +69,8 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
             if best_on_validation(history) is record:
                 chosen_logits = logits["validation"]
             tracker.epoch(record, {})
-            report(job.fold, record)
+            on_epoch(job.fold, record)
             parameters = counts["train"].shape[1] * (1 if dataset.info.classes == 2 else dataset.info.classes)
-    write_history(job.folder / "history.csv", history)
     result = FoldResult(
         fold=job.fold,
         history=history,
@@ -82,7 +80,7 @@ def run_kernel_fold(dataset: GraphDataset, job: FoldJob, report: Report) -> Fold
         validation_logits=chosen_logits,
         validation_labels=labels[job.split.validation],
     )
-    result.save(path)
+    job.folder.save_result(result)
     return result
 
 

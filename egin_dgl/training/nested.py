@@ -8,22 +8,23 @@ import numpy as np
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.evaluation.history import History, best_on_validation
-from egin_dgl.training.engine import run_fold
-from egin_dgl.training.job import FoldJob, FoldResult, Report
+from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.training.engine import train_fold
+from egin_dgl.training.job import FoldJob, OnEpoch, Recipe
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One point of the grid: its settings, as the options that name them, and the parts of a job that they change."""
+    """One point of the grid: its settings, as the options that name them, and how a fold is trained with them."""
 
     settings: dict[str, object]
-    changes: dict[str, object]  # fields of FoldJob
+    recipe: Recipe
 
 
-def run_nested_fold(
-    dataset: GraphDataset, job: FoldJob, report: Report, candidates: Sequence[Candidate]
+def train_nested_fold(
+    dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, candidates: Sequence[Candidate]
 ) -> FoldResult:
     """Train every candidate without the test part, then the one that validation prefers with it.
 
@@ -36,15 +37,15 @@ def run_nested_fold(
     for number, candidate in enumerate(candidates):
 
         def passed_on(fold, record, before=done):
-            report(fold, replace(record, epoch=before + record.epoch))
+            on_epoch(fold, replace(record, epoch=before + record.epoch))
 
-        inner = replace(job, folder=job.folder / f"grid_{number}", split=unseen, **candidate.changes)
-        histories.append(run_fold(dataset, inner, passed_on).history)
-        done += inner.options.epochs
+        inner = replace(job, folder=job.folder.candidate(number), split=unseen, recipe=candidate.recipe)
+        histories.append(train_fold(dataset, inner, passed_on).history)
+        done += inner.recipe.options.epochs
     winner = max(range(len(candidates)), key=lambda i: best_on_validation(histories[i]).validation_rank)
     chosen = candidates[winner]
     log.info("fold %d chose %s", job.fold, chosen.settings)
-    outer = replace(job, test_once=True, chosen=chosen.settings, **chosen.changes)
-    return run_fold(
-        dataset, outer, lambda fold, record: report(fold, replace(record, epoch=done + record.epoch))
+    outer = replace(job, test_once=True, chosen=chosen.settings, recipe=chosen.recipe)
+    return train_fold(
+        dataset, outer, lambda fold, record: on_epoch(fold, replace(record, epoch=done + record.epoch))
     )

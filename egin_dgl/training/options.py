@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from egin_dgl.errors import ConfigError
+from egin_dgl.evaluation.metrics import METRICS
 
 STATISTICS = ("exact", "sample", "running")
 PRECISIONS = ("fp32", "bf16", "fp16")
-SELECT_BY = ("accuracy", "balanced_accuracy", "f1_macro", "mcc", "auroc", "average_precision")
+SELECT_BY = tuple(name for name, metric in METRICS.items() if not metric.is_loss)
 
 
 @dataclass(frozen=True)

@@ -18,20 +18,21 @@ import torch
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import TrainingError
+from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.training.cores import Share, turn
-from egin_dgl.training.job import FoldJob, FoldResult, Report
+from egin_dgl.training.job import FoldJob, OnEpoch
 
 
-def run_folds(
-    dataset: GraphDataset, jobs: Sequence[FoldJob], report: Report, share: Share
+def train_folds(
+    dataset: GraphDataset, jobs: Sequence[FoldJob], on_epoch: OnEpoch, share: Share
 ) -> list[FoldResult]:
     """Train all folds. A fold that fails does not stop the others; it is named in the error raised at the end."""
     workers = min(share.workers, len(jobs))
     with one_thread():
         if workers == 1:
-            outcomes = in_this_process(dataset, jobs, report, share)
+            outcomes = in_this_process(dataset, jobs, on_epoch, share)
         else:
-            outcomes = in_pool(dataset, jobs, report, share, workers)
+            outcomes = in_pool(dataset, jobs, on_epoch, share, workers)
     failed: dict[str, list[int]] = {}  # a reason is told once, with all the folds it is of
     for job, outcome in zip(jobs, outcomes, strict=True):
         if isinstance(outcome, TrainingError):
@@ -42,24 +43,24 @@ def run_folds(
     return outcomes
 
 
-def in_this_process(dataset, jobs, report, share: Share) -> list[FoldResult | TrainingError]:
+def in_this_process(dataset, jobs, on_epoch, share: Share) -> list[FoldResult | TrainingError]:
     outcomes = []
     for job in jobs:
         try:
             with turn(share.turns):
-                outcomes.append(job.run(dataset, job, report))
+                outcomes.append(job.train(dataset, job, on_epoch))
         except TrainingError as failure:
             outcomes.append(failure)
     return outcomes
 
 
-def in_pool(dataset, jobs, report, share: Share, workers: int) -> list[FoldResult | TrainingError]:
+def in_pool(dataset, jobs, on_epoch, share: Share, workers: int) -> list[FoldResult | TrainingError]:
     context = spawning()
     events = context.Queue()
     pool = ProcessPoolExecutor(workers, context, initialize_worker, (dataset, events, share))
     try:
-        futures = [pool.submit(run_in_worker, job) for job in jobs]
-        follow(futures, events, report)
+        futures = [pool.submit(train_in_worker, job) for job in jobs]
+        follow(futures, events, on_epoch)
         outcomes = [future.exception() or future.result() for future in futures]
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -84,13 +85,13 @@ def spawning() -> multiprocessing.context.SpawnContext:
     return multiprocessing.get_context("spawn")
 
 
-def follow(futures: Sequence[Future], events, report: Report) -> None:
-    """Pass the workers' epochs on to `report` until all folds have ended."""
+def follow(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
+    """Pass the workers' epochs on to `on_epoch` until all folds have ended."""
     while True:
         ended = all(future.done() for future in futures)
         try:
             while True:
-                report(*events.get(timeout=0 if ended else 0.1))
+                on_epoch(*events.get(timeout=0 if ended else 0.1))
         except queue.Empty:
             if ended:
                 return
@@ -112,9 +113,9 @@ def end_with_parent() -> None:
     os._exit(1)
 
 
-def run_in_worker(job: FoldJob) -> FoldResult:
+def train_in_worker(job: FoldJob) -> FoldResult:
     with turn(_worker["share"].turns):
-        return job.run(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+        return job.train(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from zlib import crc32
 
 import numpy as np
 import torch
+from egin_dgl.runs.checkpoint import load_progress
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from running import ROOT, SMALL
 
 from egin_dgl.evaluation.history import EpochRecord, write_history
-from egin_dgl.runs.fold_folder import load_progress
 from egin_dgl.training.job import FoldResult
 
 SIX_EPOCHS = [*SMALL, "trainer.epochs=6"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from egin_dgl.evaluation.history import EpochRecord, with_choice
-from egin_dgl.reporting.documents import recipes
+from egin_dgl.reporting import recipes
 from egin_dgl.reporting.documents.recipes import compared, frame, spread, tried
 from egin_dgl.training.job import FoldResult
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from egin_dgl.runs.checkpoint import load_weights
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from egin_dgl.data import Standardizer
@@ -13,7 +14,6 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import best_on_validation, read_history
 from egin_dgl.evaluation.metrics import accuracy, log_loss, score
 from egin_dgl.models import Majority
-from egin_dgl.runs.fold_folder import load_weights
 from egin_dgl.training.engine import run_fold
 from egin_dgl.training.passes import evaluate
 from egin_dgl.training.seeding import seed_torch

@@ -14,7 +14,7 @@ import pandas as pd
 
 from egin_dgl.evaluation.history import History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import ece
-from egin_dgl.training.job import FoldResult
+from egin_dgl.evaluation.result import FoldResult
 
 WINDOW = 10  # epochs that every recipe is judged over
 FIRST = 10  # jumps are those after this epoch, when the first steps are over

@@ -16,6 +16,8 @@ from egin_dgl.data.sources import find_raw
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.files import write_text
 from egin_dgl.reporting.documents.blocks import Block, lay_out
+from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.sweep_folder import SweepFolder
 
 STATE = "docs.json"  # in the folder of a block: its training commands, and what they were run with once all have ended
 
@@ -69,7 +71,7 @@ def words_of(command: str, root: Path) -> list[str]:
 
 def in_folder(words: list[str], folder: Path) -> list[str]:
     """A training command that runs in `folder`, or goes on with what was begun there."""
-    if (folder / "sweep.json").exists() or (folder / ".hydra" / "overrides.yaml").exists():
+    if SweepFolder(folder).is_there or RunFolder(folder).holds_a_run:
         return [*words[:2], f"resume={folder}"]
     return [*words, f"hydra.{'sweep' if '-m' in words else 'run'}.dir={folder}"]
 

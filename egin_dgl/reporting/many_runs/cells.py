@@ -10,12 +10,12 @@ import numpy as np
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.history import best_on_validation
-from egin_dgl.evaluation.metrics import LOSSES, METRICS
-from egin_dgl.evaluation.protocols import ProtocolResult, evaluate, has_epochs, headline
+from egin_dgl.evaluation.metrics import MAIN, METRICS
+from egin_dgl.evaluation.protocols import ProtocolResult, has_epochs, headline, read_by_all
+from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_parts, test_to_train
 from egin_dgl.runs.reading import Run
-from egin_dgl.training.job import FoldResult
 
 # Beside seed and fold: where the data lies is no matter, as its hash is compared instead.
 NEUTRAL = (
@@ -70,7 +70,7 @@ class Cell:
 
     @cached_property
     def protocols(self) -> dict[str, ProtocolResult | None]:
-        return evaluate([result.history for result in self.results.values()]) if self.results else {}
+        return read_by_all([result.history for result in self.results.values()]) if self.results else {}
 
     @property
     def is_kernel(self) -> bool:
@@ -89,12 +89,12 @@ class Cell:
             "mean"
         ]
 
-    def score(self, protocol: str, metric: str = "accuracy") -> ProtocolResult | None:
+    def score(self, protocol: str, metric: str = MAIN.name) -> ProtocolResult | None:
         """A metric at the epochs of a protocol, of the folds where it is defined; None where it is in none."""
         result = self.protocols.get(protocol)
-        if result is None or metric == "accuracy":
+        if result is None or metric == MAIN.name:
             return result
-        if metric in LOSSES and self.is_kernel:  # decision values are no log-probabilities
+        if METRICS[metric].is_loss and self.is_kernel:  # decision values are no log-probabilities
             return None
         folds = list(self.results.values())
         if result.averaged is not None:

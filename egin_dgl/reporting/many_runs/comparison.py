@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.metrics import LOSSES
-from egin_dgl.evaluation.statistics import Comparison, compare, holm
+from egin_dgl.evaluation.metrics import MAIN, METRICS
+from egin_dgl.evaluation.statistics import PairedTest, holm, paired_test
 from egin_dgl.reporting.many_runs.cells import Cell
 from egin_dgl.reporting.many_runs.layout import Layout
 from egin_dgl.reporting.units import unit_of
@@ -23,7 +23,7 @@ class ModelComparison:
     first: str
     second: str
     means: tuple[float, float]
-    test: Comparison
+    test: PairedTest
     expected: int  # folds there would be, were all finished
     protocol: str  # with its mark, where it is optimistic
     metric: str
@@ -33,7 +33,7 @@ class ModelComparison:
     def sentence(self) -> str:
         test, unit = self.test, unit_of(self.metric)
         better, worse = self.first, self.second
-        if (test.difference > 0) == (self.metric in LOSSES):
+        if (test.difference > 0) == METRICS[self.metric].is_loss:
             better, worse = worse, better
         # The interval of what the better one is ahead by, which is positive, whichever that is.
         low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
@@ -54,7 +54,7 @@ class ModelComparison:
 
 
 def compare_models(
-    layout: Layout, first: str, second: str, protocol: str, metric: str = "accuracy"
+    layout: Layout, first: str, second: str, protocol: str, metric: str = MAIN.name
 ) -> list[ModelComparison]:
     """For every dataset that has both; the models by the names of their options, or as tables name them."""
     cells = layout.cells
@@ -93,7 +93,7 @@ def compare_cells(first: Cell, second: Cell, protocol: str, metric: str) -> Mode
         first=first.model,
         second=second.model,
         means=tuple(float(np.mean(score.per_fold)) for score in scores),
-        test=compare(*(score.per_fold for score in scores), first.test_to_train),
+        test=paired_test(*(score.per_fold for score in scores), first.test_to_train),
         expected=max(first.expected, second.expected),
         protocol=f"{protocol} (optimistic)" if scores[0].optimistic else protocol,
         metric=metric,

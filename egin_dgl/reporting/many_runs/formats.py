@@ -9,8 +9,8 @@ from egin_dgl.reporting.many_runs.comparison import ModelComparison
 from egin_dgl.reporting.many_runs.layout import brief, value
 from egin_dgl.reporting.many_runs.ranks import Ranks
 from egin_dgl.reporting.many_runs.results import ResultTable
-from egin_dgl.reporting.one_run.tables import span
 from egin_dgl.reporting.units import unit_of
+from egin_dgl.reporting.wording import span
 
 TEX = {
     "\\": r"\textbackslash{}",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from egin_dgl.evaluation.metrics import LOSSES
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.reporting.many_runs.results import ResultTable
 
 
@@ -58,7 +58,7 @@ def rank(table: ResultTable) -> Ranks | None:
             for row in layout.rows
         ]
     )
-    if table.metric not in LOSSES:
+    if not METRICS[table.metric].is_loss:
         means = -means
     ranks = stats.rankdata(means, axis=0)
     p = None

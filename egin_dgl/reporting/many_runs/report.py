@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from egin_dgl.errors import ConfigError
+from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
 from egin_dgl.reporting.many_runs.comparison import ModelComparison, compare_models
 from egin_dgl.reporting.many_runs.formats import (
@@ -14,9 +15,9 @@ from egin_dgl.reporting.many_runs.formats import (
     markdown_comparison,
     markdown_ranks,
 )
+from egin_dgl.reporting.many_runs.picture import results_figure
 from egin_dgl.reporting.many_runs.ranks import Ranks, rank
 from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
-from egin_dgl.reporting.one_run.figures import results_figure
 from egin_dgl.runs.reading import Run
 
 
@@ -34,7 +35,7 @@ class Report:
 def make_report(
     runs: Sequence[Run],
     protocol: str | None = None,
-    metric: str = "accuracy",
+    metric: str = MAIN.name,
     paper: bool = False,
     compared: tuple[str, str] | None = None,
 ) -> Report:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.metrics import LOSSES, METRICS, better
+from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult
 from egin_dgl.reporting.many_runs.cells import Cell, join
 from egin_dgl.reporting.many_runs.layout import ABSENT, Layout, lay_out, short, value
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
-from egin_dgl.reporting.one_run.tables import CHOSEN, span
 from egin_dgl.reporting.units import PERCENT, Unit, unit_of
+from egin_dgl.reporting.wording import CHOSEN, span
 from egin_dgl.runs.reading import Run
 
 
@@ -79,7 +79,7 @@ class ResultTable:
             cell = self.layout.places[place]
             rivals = means.get(cell.dataset, [])
             best = len(rivals) > 1 and cell.complete and score is not None
-            best = best and self.unit.rounded(score.mean) == better(self.metric)(rivals)
+            best = best and self.unit.rounded(score.mean) == METRICS[self.metric].best(rivals)
             published = PUBLISHED.get((cell.model, cell.dataset)) if self.paper else None
             entries[place] = Entry(cell, score, published, best, self.unit)
         return entries
@@ -114,7 +114,7 @@ class ResultTable:
                 f"{ABSENT}: these runs have no {self.metric} by {self.protocol}; their own protocol: "
                 f"{', '.join(others)}."
             )
-        if self.metric in LOSSES and any(cell.is_kernel for cell in absent):
+        if METRICS[self.metric].is_loss and any(cell.is_kernel for cell in absent):
             notes.append(
                 f"{ABSENT}: the decision values of a kernel machine are no probabilities and have no {self.metric}."
             )
@@ -186,14 +186,14 @@ class ResultTable:
 
 
 def result_tables(
-    runs: Sequence[Run], protocol: str | None = None, metric: str = "accuracy", paper: bool = False
+    runs: Sequence[Run], protocol: str | None = None, metric: str = MAIN.name, paper: bool = False
 ) -> list[ResultTable]:
     """One table, or with protocol "all" one for each protocol that any run has; none where no fold is finished."""
     if metric not in METRICS:
         raise ConfigError(f"there is no metric {metric!r}; valid: {', '.join(METRICS)}")
     if protocol not in (None, "all", *PROTOCOLS):
         raise ConfigError(f"there is no protocol {protocol!r}; valid: {', '.join(PROTOCOLS)}, all")
-    if paper and metric != "accuracy":
+    if paper and metric != MAIN.name:
         raise ConfigError("the paper has accuracies only: leave out --paper or --metric")
     cells = join(runs)
     present = [name for name in PROTOCOLS if any(cell.protocols.get(name) for cell in cells)]

@@ -1,20 +1,18 @@
 """What a finished run leaves in its folder: pictures, TensorBoard's comparison, and summary.json as the last word."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from egin_dgl.evaluation.history import History
-from egin_dgl.files import atomic_path, write_text
 from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
 from egin_dgl.reporting.one_run.tables import headline_label
+from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.training.tracking import plain, track_run
 
 
 def publish(
-    folder: Path,
+    run: RunFolder,
     summary: dict,
     settings: dict,
     histories: Sequence[History],
@@ -28,10 +26,9 @@ def publish(
         "confusion": confusion_figure(counts, class_names, f"{title}, test parts, {headline_label(summary)}"),
     }
     for name, figure in figures.items():
-        with atomic_path(folder / f"{name}.png") as temporary:
-            figure.savefig(temporary, format="png", dpi=120)
-    track_run(folder, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
-    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+        run.save_picture(name, figure)
+    track_run(run.path, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
+    run.end(summary)
 
 
 def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:

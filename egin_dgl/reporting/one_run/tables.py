@@ -1,13 +1,12 @@
-"""Tables on the terminal."""
+"""One run on the terminal."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 from rich.box import SIMPLE
 from rich.table import Table
 
-from egin_dgl.ewl.audit import Audit
 from egin_dgl.reporting.units import PERCENT
+from egin_dgl.reporting.wording import CHOSEN_ON, span
 
 
 def summary_table(summary: dict) -> Table:
@@ -43,30 +42,6 @@ def summary_table(summary: dict) -> Table:
     return table
 
 
-CHOSEN = {
-    "selected": "per fold, on the validation part",
-    "common_epoch": "on the test parts together (optimistic)",
-    "best_per_fold": "on each test part (most optimistic)",
-    "last": "in advance",
-    "last_20": "in advance, mean of the last {averaged}",
-}
-CHOSEN_ON = {
-    "selected": "validation",
-    "common_epoch": "test: optimistic",
-    "best_per_fold": "own test: optimistic",
-    "last": "nothing",
-    "last_20": "nothing, mean of {averaged}",
-}
-
-
-def span(values: Sequence[float]) -> str:
-    """From the smallest to the largest of the values; nothing for none."""
-    if not values:
-        return ""
-    low, high = min(values), max(values)
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
 def listed(value: float | list[float]) -> list[float]:
     """summary.json has one number where all folds agree."""
     return value if isinstance(value, list) else [value]
@@ -99,33 +74,3 @@ def metrics_line(summary: dict) -> str:
         f"chosen in {count} of {summary['folds']} folds: {text}" for text, count in choices.most_common()
     ]
     return "\n".join(lines)
-
-
-def audit_table(audit: Audit) -> Table:
-    """What each method tells apart at each depth, side by side."""
-    table = Table(title=f"{audit.dataset}: {audit.graphs} graphs", title_justify="left")
-    methods = list(dict.fromkeys(level.method for level in audit.levels))
-    table.add_column("depth", justify="right")
-    for method in methods:
-        for what in ("colours", "graphs told apart", "ceiling, %"):
-            table.add_column(f"{method.upper()}\n{what}", justify="right")
-    for depth in sorted({level.depth for level in audit.levels}):
-        cells = []
-        for method in methods:
-            level = audit.level(method, depth)
-            ceiling = "" if level.ceiling is None else f"{100 * level.ceiling:.1f}"
-            cells += [f"{level.colors:,}", f"{level.graphs:,}", ceiling]
-        table.add_row(str(depth), *cells)
-    return table
-
-
-def duplicates_line(audit: Audit) -> str:
-    """Duplicates in words; the ceiling is the best accuracy any model of that power can reach."""
-    copies = sum(len(group) - 1 for group in audit.duplicates)
-    text = (
-        f"{copies} exact duplicates (labels of nodes and edges respected) in {len(audit.duplicates)} groups; "
-    )
-    text += f"{len(audit.opposite)} groups carry different classes"
-    if audit.leaks is not None:
-        text += f"; {audit.leaking_graphs} graphs have a duplicate in another fold"
-    return text

@@ -1,0 +1,139 @@
+"""From a configuration to what is trained: everything built and checked once, before any fold starts."""
+
+import itertools
+import json
+import logging
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import torch
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from torch import nn
+
+from egin_dgl.cli.groups import build
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.standardize import Standardizer
+from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.models.wl_kernel import WLKernelSVM
+from egin_dgl.training.device import pick_device
+from egin_dgl.training.engine import train_fold
+from egin_dgl.training.job import Recipe, TrainFold
+from egin_dgl.training.kernel import fit_kernel_fold
+from egin_dgl.training.nested import Candidate, train_nested_fold
+from egin_dgl.training.options import TrainerOptions
+
+log = logging.getLogger(__name__)
+
+VARIABLE = ("model", "optimizer", "scheduler", "trainer")  # what an inner selection may choose
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the folds of a run share."""
+
+    dataset: GraphDataset
+    model: str  # its name in tables
+    recipe: Recipe
+    train: TrainFold
+    epochs: int  # of a fold, those of candidates included
+    device: torch.device
+
+
+def make_experiment(cfg: DictConfig) -> Experiment:
+    device = pick_device(cfg.device)
+    if cfg.get("reproducible") and device.type != "cpu":
+        log.warning("reproducible=%s is kept on the CPU only; use device=cpu", cfg.reproducible)
+    dataset = build(cfg, "dataset")
+    recipe = make_recipe(cfg, dataset)
+    model = try_out(recipe, dataset.info)
+    check_together(cfg, recipe, device, isinstance(model, nn.Module))
+    train: TrainFold = train_fold
+    epochs = recipe.options.epochs
+    if isinstance(model, WLKernelSVM):
+        train, epochs = fit_kernel_fold, len(model.penalties)
+    if cfg.cv.get("grid"):
+        candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points(cfg)]
+        for candidate in candidates:
+            try_out(candidate.recipe, dataset.info)
+        train = partial(train_nested_fold, candidates=candidates)
+        epochs += sum(candidate.recipe.options.epochs for candidate in candidates)
+    return Experiment(dataset, model.name, recipe, train, epochs, device)
+
+
+def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> Recipe:
+    """What the configuration puts into the job of every fold."""
+    options = TrainerOptions(**cfg.trainer)
+    return Recipe(
+        make_model=build(cfg, "model"),
+        make_optimizer=build(cfg, "optimizer"),
+        make_scheduler=build(cfg, "scheduler"),
+        options=options,
+        transforms=[fit for fit in (build(cfg, "ewl"), options.standardize and Standardizer.fit) if fit],
+        metadata={
+            "model": OmegaConf.to_container(cfg.model, resolve=True),
+            "info": asdict(dataset.info),
+            "vocabulary": json.loads(dataset.vocabulary.to_json()),
+        },
+    )
+
+
+def try_out(recipe: Recipe, info: DatasetInfo) -> nn.Module | WLKernelSVM:
+    """Build everything once before any fold starts, so that a wrong value is one sentence and not ten."""
+    group = "model"
+    try:
+        model = recipe.make_model(info)
+        if isinstance(model, nn.Module):
+            group = "optimizer"
+            optimizer = recipe.make_optimizer(model.parameters())
+            group = "scheduler"
+            recipe.make_scheduler(optimizer)
+    except EginError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"{group}: {error}") from error
+    return model
+
+
+def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:
+    """Options that are valid alone but not together."""
+    options = recipe.options
+    if recipe.transforms and not is_network:
+        raise ConfigError(
+            "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"
+        )
+    if cfg.cv.get("grid") and not is_network:
+        raise ConfigError(
+            "cv=nested is for networks; a kernel chooses its penalty on validation in cv=ten_fold"
+        )
+    if cfg.cv.get("grid") and not cfg.cv.validation:
+        raise ConfigError("cv=nested chooses on the validation part: leave cv.validation=true")
+    if options.patience and not cfg.cv.validation:
+        raise ConfigError("trainer.patience needs a validation part, which this cv has not; use cv=ten_fold")
+    if options.precision == "fp16" and device.type == "cpu":
+        raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
+    if not isinstance(cfg.seed, int) or cfg.seed < 0:
+        raise ConfigError(f"seed must be a whole number from 0 on, got {cfg.seed!r}")
+
+
+def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
+    """The grid of a nested cross-validation: the settings of each of its points, and the whole configuration there."""
+    grid = {}
+    for group, choices in cfg.cv.grid.items():
+        if group not in VARIABLE or not isinstance(choices, DictConfig):
+            raise ConfigError(f"cv.grid can vary options of {', '.join(VARIABLE)}, not {group}")
+        for name, values in choices.items():
+            if not isinstance(values, ListConfig) or not values:
+                raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
+            if name in cfg[group]:
+                grid[f"{group}.{name}"] = list(values)
+            else:
+                log.info("this %s has no %s: left out of the grid", group, name)
+    if not grid:
+        raise ConfigError("none of the options of cv.grid is one of this model")
+    found = []
+    for values in itertools.product(*grid.values()):
+        varied = cfg.copy()
+        for key, value in zip(grid, values, strict=True):
+            OmegaConf.update(varied, key, value)
+        found.append((dict(zip(grid, values, strict=True)), varied))
+    return found

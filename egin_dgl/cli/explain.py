@@ -1,0 +1,52 @@
+"""What Hydra says in many lines, in one: what is wrong with the words of a command, and the valid choices."""
+
+import difflib
+import re
+import sys
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf
+
+from egin_dgl.errors import one_line
+
+
+def explain(error: Exception, config_dir: Path, config_name: str) -> str:
+    """One line, with the valid options where the error is a wrong one."""
+    text = str(error)
+    if match := re.search(r"Could not find 'hydra/(launcher|sweeper)/(?:sampler/)?(\w+)'", text):
+        kind, option = match.groups()
+        extra = {"joblib": "parallel", "ray": "ray"}.get(option, "optuna" if kind == "sweeper" else "slurm")
+        return f"hydra/{kind}={option} is in a package that is not installed: pip install -e '.[{extra}]'"
+    if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
+        group, option = match.groups()
+        options = sorted(path.stem for path in (config_dir / group).glob("*.yaml"))
+        if options:
+            return f"{group} has no option {option!r}; valid: {', '.join(options)}{nearest(option, options)}"
+    if match := re.search(r"Could not override '([^']+)'", text):
+        key = match.group(1)
+        parent, _, name = key.rpartition(".")
+        valid = valid_keys(parent, config_dir, config_name)
+        if valid:
+            return f"there is no option {key!r}; valid{f' in {parent}' if parent else ''}: {', '.join(valid)}{nearest(name, valid)}"
+    return one_line(error)
+
+
+def valid_keys(parent: str, config_dir: Path, config_name: str) -> list[str]:
+    """The keys beside a wrong one, in the configuration that the command's other choices give."""
+    choices = [word for word in sys.argv[1:] if re.fullmatch(r"\w+=\w+", word)]
+    choices = [word for word in choices if (config_dir / word.split("=")[0]).is_dir()]
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(config_dir), version_base="1.3"):
+        node = (
+            OmegaConf.select(compose(config_name, choices), parent)
+            if parent
+            else compose(config_name, choices)
+        )
+    return sorted(key for key in node if not key.startswith("_")) if isinstance(node, DictConfig) else []
+
+
+def nearest(word: str, choices: list[str]) -> str:
+    close = difflib.get_close_matches(word, choices, 1)
+    return f" (did you mean {close[0]}?)" if close else ""

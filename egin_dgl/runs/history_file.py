@@ -1,0 +1,33 @@
+"""history.csv of a fold: one line an epoch, every digit kept."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+from egin_dgl.evaluation.history import EpochRecord, History
+from egin_dgl.files import write_text
+
+
+def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    history = list(history)
+    columns = [field.name for field in fields(EpochRecord)]
+    names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
+    writer.writerow(names)
+    for record in history:
+        # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.
+        values = (getattr(record, name) for name in names)
+        writer.writerow("" if v is None or math.isnan(v) else repr(v) for v in values)
+    write_text(path, text.getvalue())
+
+
+def read_history(path: str | Path) -> History:
+    with open(path, encoding="utf-8", newline="") as file:
+        return [
+            EpochRecord(**{name: int(v) if name == "epoch" else float(v or "nan") for name, v in row.items()})
+            for row in csv.DictReader(file)
+        ]

@@ -1,0 +1,60 @@
+"""A sweep on disk: what was asked, its jobs, and which of them have ended.
+
+sweep.json         the words of the command, and how many trials a search was to make
+0_egin_mutag, …    the folders of its jobs, each a run's; one whose name begins with a dot was put aside
+study.db           a search's study
+table.md, …        what it came to
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from egin_dgl.files import write_text
+from egin_dgl.runs.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a sweep was asked for."""
+
+    hydra: list[str]  # options of Hydra itself
+    task: list[str]  # options of the app
+    trials: int | None  # of a search
+
+
+@dataclass(frozen=True)
+class SweepFolder:
+    path: Path
+
+    @property
+    def record(self) -> Path:
+        return self.path / "sweep.json"
+
+    @property
+    def is_there(self) -> bool:
+        return self.record.is_file()
+
+    def claim(self, asked: Asked) -> None:
+        """The folder is made; what was asked first stays."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not self.record.exists():
+            content = {"hydra": asked.hydra, "task": asked.task, "trials": asked.trials}
+            write_text(self.record, json.dumps(content, indent=1) + "\n")
+
+    def asked(self) -> Asked:
+        return Asked(**json.loads(self.record.read_text(encoding="utf-8")))
+
+    def jobs(self) -> list[RunFolder]:
+        """Those that have started."""
+        return [RunFolder(path.parent) for path in sorted(self.path.glob("[!.]*/.hydra"))]
+
+    def put_aside_unfinished(self) -> int:
+        """Rename jobs that were cut off; return how many have ended, well or not."""
+        ended = 0
+        for job in self.jobs():
+            if job.summary.exists() or job.error.exists():
+                ended += 1
+            else:
+                job.path.rename(job.path.with_name(f".cut_off_{job.path.name}"))
+        return ended
