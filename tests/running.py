@@ -12,7 +12,7 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 
 from egin_dgl.cli.app import train
-from egin_dgl.evaluation.history import read_history
+from egin_dgl.runs.history_file import read_history
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "train.py"

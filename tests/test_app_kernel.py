@@ -13,13 +13,13 @@ from egin_dgl.cli.app import show
 from egin_dgl.data import load_tu
 from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.evaluation.history import read_history
 from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
 from egin_dgl.reporting.many_runs.formats import long_csv
 from egin_dgl.reporting.many_runs.results import result_tables
 from egin_dgl.reporting.one_run.figures import curves_figure
 from egin_dgl.reporting.one_run.tables import metrics_line
+from egin_dgl.runs.history_file import read_history
 from egin_dgl.runs.reading import find_runs
 
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]

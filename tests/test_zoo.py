@@ -5,7 +5,6 @@ from pathlib import Path
 import dgl
 import pytest
 import torch
-from egin_dgl.runs.checkpoint import load_weights, save_weights
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import open_dict
@@ -14,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble
 from egin_dgl.models import GraphModel
+from egin_dgl.runs.fold_folder import FoldFolder
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 DATA = bonds(graphs=160)
@@ -171,13 +171,13 @@ def test_half_precision_is_close(option):
 @every_model
 def test_weights_survive_a_round_trip(option, tmp_path):
     model = settled(build(option))
-    save_weights(tmp_path / "weights.safetensors", model, {"epoch": 3})
+    FoldFolder(tmp_path, 0).save_weights(model, {"epoch": 3})
     torch.manual_seed(1)
     again = build(option).double().eval()
     with torch.no_grad():
         for parameter in again.parameters():
             parameter.add_(1)
-    assert load_weights(tmp_path / "weights.safetensors", again) == {"epoch": 3}
+    assert FoldFolder(tmp_path, 0).load_weights(again) == {"epoch": 3}
     batch = assemble(DATA, torch.arange(4))
     assert torch.equal(call(again, batch), call(model, batch))
 

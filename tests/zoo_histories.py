@@ -19,23 +19,26 @@ def main(folder: Path, names: list[str], options: list[str]) -> None:
 def train_fold(cfg, folder: Path) -> None:
     import torch
 
-    from egin_dgl import app
+    from egin_dgl.cli.experiment import make_experiment
     from egin_dgl.data.folds import make_folds
+    from egin_dgl.runs.fold_folder import FoldFolder
+    from egin_dgl.training.cores import Share
+    from egin_dgl.training.job import FoldJob
+    from egin_dgl.training.workers import train_folds
 
-    dataset = app.build(cfg, "dataset")
-    recipe = app.make_recipe(cfg, dataset)
-    network = isinstance(app.try_out(recipe, dataset.info), torch.nn.Module)
+    experiment = make_experiment(cfg)
+    dataset = experiment.dataset
     folds = make_folds(dataset.labels.numpy(), cfg.cv.k, cfg.seed, dataset.info.name)
-    job = app.FoldJob(
+    job = FoldJob(
         fold=0,
         seed=cfg.seed,
         split=folds.split(0, cfg.cv.validation),
-        folder=folder,
-        run=app.run_fold if network else app.run_kernel_fold,
+        folder=FoldFolder(folder, 0),
+        train=experiment.train,
         device=torch.device("cpu"),
-        **recipe,
+        recipe=experiment.recipe,
     )
-    app.run_folds(dataset, [job], lambda *event: None, app.Share(1))
+    train_folds(dataset, [job], lambda *event: None, Share(1))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ from functools import partial
 import pytest
 import torch
 
-from egin_dgl.evaluation.history import best_on_validation, read_history
+from egin_dgl.evaluation.history import best_on_validation
 from egin_dgl.models import EGINE
-from egin_dgl.training.nested import Candidate, run_nested_fold
+from egin_dgl.runs.history_file import read_history
+from egin_dgl.training.nested import Candidate, train_nested_fold
 
 
 def ignore(fold, record):
@@ -15,14 +16,15 @@ def ignore(fold, record):
 
 
 @pytest.fixture
-def candidates():
+def candidates(make_job):
     return [
         Candidate(
             {"model.hidden_dim": hidden, "optimizer.lr": lr},
-            {
-                "make_model": partial(EGINE, hidden_dim=hidden, layers=2),
-                "make_optimizer": partial(torch.optim.Adam, lr=lr),
-            },
+            replace(
+                make_job().recipe,
+                make_model=partial(EGINE, hidden_dim=hidden, layers=2),
+                make_optimizer=partial(torch.optim.Adam, lr=lr),
+            ),
         )
         for hidden in (4, 8)
         for lr in (1e-5, 0.02)
@@ -33,8 +35,8 @@ def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_o
     data, make_job, candidates
 ):
     job = make_job()
-    result = run_nested_fold(data, job, ignore, candidates)
-    inner = [read_history(job.folder / f"grid_{i}" / "history.csv") for i in range(4)]
+    result = train_nested_fold(data, job, ignore, candidates)
+    inner = [read_history(job.folder.candidate(i).history) for i in range(4)]
     ranks = [best_on_validation(history).validation_rank for history in inner]
     winner = ranks.index(max(ranks))
     assert result.chosen == candidates[winner].settings
@@ -46,11 +48,11 @@ def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_o
 
 
 def test_what_the_test_part_says_changes_nothing_that_is_chosen(data, make_job, candidates):
-    one = run_nested_fold(data, make_job(), ignore, candidates)
+    one = train_nested_fold(data, make_job(), ignore, candidates)
     labels = data.labels.clone()
     test = torch.as_tensor(make_job().split.test)
     labels[test] = 1 - labels[test]
-    two = run_nested_fold(replace(data, labels=labels), make_job(folder="other"), ignore, candidates)
+    two = train_nested_fold(replace(data, labels=labels), make_job(folder="other"), ignore, candidates)
     assert one.chosen == two.chosen
     score = [best_on_validation(result.history).test_accuracy for result in (one, two)]
     assert score[0] == pytest.approx(1 - score[1])
@@ -58,8 +60,8 @@ def test_what_the_test_part_says_changes_nothing_that_is_chosen(data, make_job, 
 
 def test_a_nested_fold_that_ended_is_not_trained_again(data, make_job, candidates):
     seen = []
-    first = run_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
+    first = train_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
     assert seen == list(range(1, 31))  # four candidates and the winner, six epochs each
     seen.clear()
-    again = run_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
+    again = train_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
     assert not seen and again.chosen == first.chosen and repr(again.history) == repr(first.history)

@@ -11,7 +11,7 @@ import torch
 from egin_dgl.errors import TrainingError
 from egin_dgl.models import EGIN, EGINE
 from egin_dgl.training.cores import Share
-from egin_dgl.training.workers import run_folds
+from egin_dgl.training.workers import train_folds
 
 
 class EndsItsProcess(EGIN):
@@ -25,7 +25,7 @@ def test_any_number_of_workers_gives_the_same_numbers(data, make_job):
     def run(workers):
         jobs = [make_job(fold, folder=f"workers_{workers}") for fold in range(3)]
         seen = []
-        results = run_folds(
+        results = train_folds(
             data, jobs, lambda fold, record: seen.append((fold, record.epoch)), Share(workers)
         )
         assert sorted(seen) == [(fold, epoch) for fold in range(3) for epoch in range(1, 7)]
@@ -43,15 +43,15 @@ def test_a_failing_fold_is_named_and_the_others_finish(data, make_job, workers):
     with pytest.raises(
         TrainingError, match=r"1 of 3 folds failed: fold 1: the loss is (nan|inf) at epoch \d+, step"
     ):
-        run_folds(data, jobs, lambda *event: None, Share(workers))
-    assert (jobs[0].folder / "best.safetensors").exists()
-    assert (jobs[2].folder / "best.safetensors").exists()
+        train_folds(data, jobs, lambda *event: None, Share(workers))
+    assert jobs[0].folder.weights.exists()
+    assert jobs[2].folder.weights.exists()
 
 
 def test_a_worker_that_dies_is_reported(data, make_job):
     jobs = [make_job(0, model=EndsItsProcess), make_job(1, model=EGINE)]
     with pytest.raises(TrainingError, match="a worker process died"):
-        run_folds(data, jobs, lambda *event: None, Share(2))
+        train_folds(data, jobs, lambda *event: None, Share(2))
 
 
 def test_workers_end_when_their_parent_is_killed(start, tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from egin_dgl.evaluation.statistics import compare, holm, interval
+from egin_dgl.evaluation.statistics import holm, interval, paired_test
 
 SCORES = [0.9, 0.85, 0.8, 0.95, 0.7, 0.88, 0.91, 0.79, 0.84, 0.9]
 
@@ -12,7 +12,7 @@ def test_without_correction_the_interval_and_the_test_are_students():
     student = stats.t.interval(0.95, 9, np.mean(SCORES), stats.sem(SCORES))
     assert interval(SCORES, 0) == pytest.approx(student)
     paired = stats.ttest_rel(SCORES, other)
-    result = compare(SCORES, other, 0)
+    result = paired_test(SCORES, other, 0)
     assert (result.t, result.p) == pytest.approx((paired.statistic, paired.pvalue))
     assert (result.low, result.high) == pytest.approx(tuple(paired.confidence_interval()))
 
@@ -26,7 +26,7 @@ def test_the_interval_holds_zero_exactly_when_p_is_above_five_percent():
     generator = np.random.default_rng(0)
     for _ in range(200):
         one, two = generator.normal(0.8, 0.05, 10), generator.normal(0.83, 0.05, 10)
-        result = compare(one, two, 1 / 9)
+        result = paired_test(one, two, 1 / 9)
         assert (result.low <= 0 <= result.high) == (result.p >= 0.05)
 
 
@@ -39,16 +39,16 @@ def test_corrected_for_overlap_the_test_rarely_finds_a_difference_where_none_is(
         tests = [generator.permutation(100)[:10] for _ in range(30)]
         scores = [[model[test].mean() for test in tests] for model in right]
         for ratio in found:
-            found[ratio] += compare(*scores, ratio).p < 0.05
+            found[ratio] += paired_test(*scores, ratio).p < 0.05
     assert found[0] / 400 > 0.2 > 0.1 > found[1 / 9] / 400
 
 
 def test_no_spread_no_interval():
     assert interval([0.5], 0.1) is None
-    assert compare([0.5, 0.6], [0.5, 0.6], 0.1).p == 1
-    assert compare([0.75, 1.0], [0.5, 0.75], 0.1).p == 0
+    assert paired_test([0.5, 0.6], [0.5, 0.6], 0.1).p == 1
+    assert paired_test([0.75, 1.0], [0.5, 0.75], 0.1).p == 0
     with pytest.raises(ValueError, match="the same of both: got 2 and 3"):
-        compare([1, 2], [1, 2, 3], 0.1)
+        paired_test([1, 2], [1, 2, 3], 0.1)
 
 
 def test_holm_adjusts_for_the_number_of_questions():
