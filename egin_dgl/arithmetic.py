@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 MARK = "EGIN_REPRODUCIBLE"  # what `switch_off` goes by, in processes that inherit the environment
 
@@ -62,7 +63,7 @@ def flags(reproducible: str) -> dict[str, str]:
     return FLAGS[reproducible] | THREADS | {MARK: reproducible}
 
 
-def computes(reproducible: str | bool) -> bool:
+def computes(reproducible: str | Literal[False]) -> bool:
     """Whether this process computes so. False asks for nothing."""
     return reproducible is False or flags(reproducible).items() <= AT_START.items()
 

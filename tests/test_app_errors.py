@@ -5,7 +5,7 @@ import re
 import pytest
 from running import SMALL
 
-from egin_dgl.cli.door import current_name
+from egin_dgl.cli.words import current_name
 
 
 @pytest.mark.parametrize(

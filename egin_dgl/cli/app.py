@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from rich.console import Console
 
 from egin_dgl import arithmetic
@@ -20,7 +20,7 @@ from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
 from egin_dgl.reporting.one_run.tables import metrics_line, summary_table
 from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.settings import settings_of
+from egin_dgl.runs.settings import mapping_of, settings_of
 from egin_dgl.training.cores import Share, cores
 from egin_dgl.training.fresh import in_fresh_process
 from egin_dgl.training.job import FoldJob
@@ -80,7 +80,7 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     else:
         groups = duplicate_groups(dataset, progress=True) if cfg.cv.group_duplicates else None
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
-    chosen = OmegaConf.to_container(cfg.cv).get("fold")
+    chosen = mapping_of(cfg.cv).get("fold")
     numbers = range(len(folds.parts)) if chosen is None else fold_numbers(chosen)
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(run.folds)

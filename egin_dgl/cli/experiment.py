@@ -7,14 +7,16 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 import torch
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from egin_dgl.cli.groups import build
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
+from egin_dgl.runs.settings import mapping_of
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.engine import train_fold
 from egin_dgl.training.job import Recipe, TrainFold
@@ -49,7 +51,7 @@ def make_experiment(cfg: DictConfig) -> Experiment:
     check_together(cfg, recipe, device, isinstance(model, nn.Module))
     train: TrainFold = train_fold
     epochs = recipe.options.epochs
-    if isinstance(model, WLKernelSVM):
+    if not isinstance(model, nn.Module):
         train, epochs = fit_kernel_fold, len(model.penalties)
     if cfg.cv.get("grid"):
         candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points(cfg)]
@@ -63,21 +65,23 @@ def make_experiment(cfg: DictConfig) -> Experiment:
 def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> Recipe:
     """What the configuration puts into the job of every fold."""
     options = TrainerOptions(**cfg.trainer)
+    colors = build(cfg, "ewl")
+    transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
     return Recipe(
         make_model=build(cfg, "model"),
         make_optimizer=build(cfg, "optimizer"),
         make_scheduler=build(cfg, "scheduler"),
         options=options,
-        transforms=[fit for fit in (build(cfg, "ewl"), options.standardize and Standardizer.fit) if fit],
+        transforms=transforms,
         metadata={
             "model": OmegaConf.to_container(cfg.model, resolve=True),
             "info": asdict(dataset.info),
-            "vocabulary": json.loads(dataset.vocabulary.to_json()),
+            "vocabulary": json.loads(dataset.vocabulary.to_json()) if dataset.vocabulary else None,
         },
     )
 
 
-def try_out(recipe: Recipe, info: DatasetInfo) -> nn.Module | WLKernelSVM:
+def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     """Build everything once before any fold starts, so that a wrong value is one sentence and not ten."""
     group = "model"
     try:
@@ -117,15 +121,15 @@ def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_net
 
 def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
     """The grid of a nested cross-validation: the settings of each of its points, and the whole configuration there."""
-    grid = {}
-    for group, choices in cfg.cv.grid.items():
-        if group not in VARIABLE or not isinstance(choices, DictConfig):
+    grid: dict[str, list] = {}
+    for group, choices in mapping_of(cfg.cv.grid, resolve=False).items():
+        if group not in VARIABLE or not isinstance(choices, dict):
             raise ConfigError(f"cv.grid can vary options of {', '.join(VARIABLE)}, not {group}")
         for name, values in choices.items():
-            if not isinstance(values, ListConfig) or not values:
+            if not isinstance(values, list) or not values:
                 raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
             if name in cfg[group]:
-                grid[f"{group}.{name}"] = list(values)
+                grid[f"{group}.{name}"] = values
             else:
                 log.info("this %s has no %s: left out of the grid", group, name)
     if not grid:

@@ -39,12 +39,10 @@ def valid_keys(parent: str, config_dir: Path, config_name: str) -> list[str]:
     choices = [word for word in choices if (config_dir / word.split("=")[0]).is_dir()]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_dir), version_base="1.3"):
-        node = (
-            OmegaConf.select(compose(config_name, choices), parent)
-            if parent
-            else compose(config_name, choices)
-        )
-    return sorted(key for key in node if not key.startswith("_")) if isinstance(node, DictConfig) else []
+        whole = compose(config_name, choices)
+    node = OmegaConf.select(whole, parent) if parent else whole
+    keys = map(str, node) if isinstance(node, DictConfig) else ()
+    return sorted(key for key in keys if not key.startswith("_"))
 
 
 def nearest(word: str, choices: list[str]) -> str:

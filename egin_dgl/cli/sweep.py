@@ -27,7 +27,8 @@ class Record(Callback):
         global current
         current = SweepFolder(Path(config.hydra.sweep.dir))
         trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
-        current.claim(Asked(**OmegaConf.to_container(config.hydra.overrides), trials=trials))
+        overrides = config.hydra.overrides
+        current.claim(Asked(list(overrides.hydra), list(overrides.task), trials))
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **_) -> None:
         """Leave the reason of a failure in the job's folder, for the table at the end of the sweep."""

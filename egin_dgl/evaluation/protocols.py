@@ -48,7 +48,8 @@ class ProtocolResult:
 
     def to_dict(self, test_to_train: float) -> dict:
         """For summary.json; `test_to_train` is the ratio of the parts' sizes, which the interval depends on."""
-        record = {"mean": self.mean, "std": self.std, "interval": interval(self.per_fold, test_to_train)}
+        record: dict[str, object] = {"mean": self.mean, "std": self.std}
+        record["interval"] = interval(self.per_fold, test_to_train)
         record["per_fold"] = list(self.per_fold)
         if self.penalties is not None:
             record["C"] = one_or_all(self.penalties)
@@ -72,10 +73,12 @@ def has_epochs(history: History) -> bool:
 def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult | None:
     """Read each fold's score at its epoch (from 1)."""
     rows = [history[epoch - 1] for history, epoch in zip(histories, epochs, strict=True)]
-    scores, penalties = tuple(row.score for row in rows), tuple(row.C for row in rows)
+    scores, penalties = tuple(row.score for row in rows), tuple(row.C for row in rows if row.C is not None)
     if np.isnan(scores).any():
         return None
-    return ProtocolResult(scores, tuple(epochs), optimistic, None if None in penalties else penalties)
+    return ProtocolResult(
+        scores, tuple(epochs), optimistic, penalties if len(penalties) == len(rows) else None
+    )
 
 
 def selected(histories: Sequence[History]) -> ProtocolResult | None:

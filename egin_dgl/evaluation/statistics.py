@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 CONFIDENCE = 0.95
@@ -26,7 +27,7 @@ class PairedTest:
     folds: int
 
 
-def standard_error(values: Sequence[float], test_to_train: float) -> float:
+def standard_error(values: np.ndarray, test_to_train: float) -> float:
     """√(s² (1/n + test/train)), s² with ddof 1."""
     return float(np.sqrt(np.var(values, ddof=1) * (1 / len(values) + test_to_train)))
 
@@ -35,9 +36,14 @@ def interval(values: Sequence[float], test_to_train: float) -> tuple[float, floa
     """The 95 % interval of the mean by Student's t; None for fewer than two values, which have no spread."""
     if len(values) < 2:
         return None
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * standard_error(values, test_to_train)
-    mean = float(np.mean(values))
-    return mean - float(reach), mean + float(reach)
+    mean, reach = float(np.mean(values)), half_width(values, test_to_train)
+    return mean - reach, mean + reach
+
+
+def half_width(values: ArrayLike, test_to_train: float) -> float:
+    """Of the 95 % interval of the mean, by Student's t; of two or more values."""
+    values = np.asarray(values)
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * standard_error(values, test_to_train))
 
 
 def paired_test(first: Sequence[float], second: Sequence[float], test_to_train: float) -> PairedTest:
@@ -49,11 +55,11 @@ def paired_test(first: Sequence[float], second: Sequence[float], test_to_train: 
         raise ValueError(f"need two or more folds, the same of both: got {len(first)} and {len(second)}")
     differences = np.asarray(first) - np.asarray(second)
     mean, error = float(differences.mean()), standard_error(differences, test_to_train)
-    low, high = interval(differences, test_to_train)
+    reach = half_width(differences, test_to_train)
     with np.errstate(divide="ignore", invalid="ignore"):  # the same difference on every fold: t is infinite
         t = float(np.nan_to_num(np.divide(mean, error), nan=0.0, posinf=np.inf, neginf=-np.inf))
     p = float(2 * stats.t.sf(abs(t), len(differences) - 1))
-    return PairedTest(mean, low, high, t, p, len(differences))
+    return PairedTest(mean, mean - reach, mean + reach, t, p, len(differences))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

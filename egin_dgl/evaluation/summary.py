@@ -9,7 +9,7 @@ from torch import Tensor
 
 from egin_dgl.evaluation.history import best_on_validation
 from egin_dgl.evaluation.metrics import LOSSES, confusion, score
-from egin_dgl.evaluation.protocols import has_epochs, headline, read_by_all
+from egin_dgl.evaluation.protocols import ProtocolResult, has_epochs, headline, read_by_all
 from egin_dgl.evaluation.result import FoldResult
 
 
@@ -24,7 +24,7 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     protocols = read_by_all(histories)
     chosen = headline(protocols)
     ratio = test_to_train(k, validation)
-    scores = [score(*part) for part in test_parts(results, protocols[chosen].epochs)]
+    scores = [score(*part) for part in test_parts(results, headline_epochs(protocols))]
     if not all(map(has_epochs, histories)):
         scores = [fold | dict.fromkeys(LOSSES, math.nan) for fold in scores]
     best = [best_on_validation(history).chosen_by for history in histories] if validation else []
@@ -50,8 +50,16 @@ def test_to_train(k: int, validation: bool) -> float:
 def confusion_counts(results: Sequence[FoldResult]) -> np.ndarray:
     """Over the test parts of all folds, at the headline's epochs: (classes, classes)."""
     protocols = read_by_all([result.history for result in results])
-    parts = test_parts(results, protocols[headline(protocols)].epochs)
+    parts = test_parts(results, headline_epochs(protocols))
     return torch.stack([confusion(*part) for part in parts]).sum(dim=0).numpy()
+
+
+def headline_epochs(protocols: dict[str, ProtocolResult | None]) -> Sequence[int]:
+    """The epoch of each fold that the headline reads."""
+    chosen = protocols[headline(protocols)]
+    if chosen is None or chosen.epochs is None:
+        raise ValueError("no test part was read at any epoch that a protocol could choose")
+    return chosen.epochs
 
 
 def test_parts(results: Sequence[FoldResult], epochs: Sequence[int]) -> list[tuple[Tensor, Tensor]]:

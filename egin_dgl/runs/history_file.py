@@ -28,6 +28,6 @@ def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
 def read_history(path: str | Path) -> History:
     with open(path, encoding="utf-8", newline="") as file:
         return [
-            EpochRecord(**{name: int(v) if name == "epoch" else float(v or "nan") for name, v in row.items()})
+            EpochRecord(epoch=int(row.pop("epoch")), **{name: float(v or "nan") for name, v in row.items()})
             for row in csv.DictReader(file)
         ]

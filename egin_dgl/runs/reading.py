@@ -176,7 +176,7 @@ def hydra_settings(folder: RunFolder) -> Settings:
     """The settings of a job that never wrote them down itself, as run.json would have them."""
     try:
         return settings_of(OmegaConf.load(folder.config))
-    except (OSError, YAMLError, OmegaConfBaseException, KeyError, AttributeError):
+    except (OSError, YAMLError, OmegaConfBaseException, KeyError, AttributeError, TypeError):
         return {}
 
 

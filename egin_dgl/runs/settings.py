@@ -2,7 +2,8 @@
 
 from typing import TypeAlias
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
+from omegaconf.base import Container
 
 Settings: TypeAlias = (
     dict  # as JSON has them: {"model": {"hidden_dim": 64, …}, …, "seed": 0, "reproducible": false}
@@ -12,12 +13,20 @@ GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", 
 SINCE = {"reproducible": False}  # settings that earlier versions did not know, as they computed
 
 
-def settings_of(config: DictConfig) -> Settings:
+def settings_of(config: Container) -> Settings:
     """All of GROUPS but the number of workers, which changes only the time it takes."""
-    known = of_any_version(OmegaConf.to_container(config, resolve=True))
+    known = of_any_version(mapping_of(config))
     settings = {group: known[group] for group in GROUPS}
     settings["trainer"].pop("workers", None)
     return settings
+
+
+def mapping_of(config: Container, resolve: bool = True) -> dict:
+    """A mapping of a configuration as JSON could hold it."""
+    content = OmegaConf.to_container(config, resolve=resolve)
+    if not isinstance(content, dict):
+        raise TypeError(f"the configuration is a {type(content).__name__}, no mapping")
+    return content
 
 
 def of_any_version(settings: Settings) -> Settings:

@@ -9,19 +9,29 @@ memory is bounded by a batch, and the result depends on neither their sizes nor 
 with one pass, but averages the variances of batches around their own means, under layers whose statistics still change.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
+class Batches(Protocol):
+    """Several of them can be passed over more than once."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator: ...
+
+
 class Moments:
     """Mean and variance of rows that come in parts, joined without a loss of digits (Chan, Golub, LeVeque, 1979)."""
 
     def __init__(self) -> None:
-        self.count, self.mean, self.squares = 0, None, None
+        self.count = 0
+        self.mean = self.squares = torch.zeros(0)  # of no rows yet
 
     def add(self, rows: Tensor) -> None:
         if len(rows) == 0:
@@ -40,7 +50,7 @@ class Moments:
 
     def put_into(self, layer: _BatchNorm) -> None:
         """A layer that no row ever reaches keeps what it has."""
-        if self.count:
+        if self.count and layer.running_mean is not None and layer.running_var is not None:
             layer.running_mean.copy_(self.mean)
             layer.running_var.copy_(self.squares / self.count)
 
@@ -50,7 +60,7 @@ class Reached(Exception):
 
 
 @torch.no_grad()
-def measure(model: nn.Module, batches: Sequence, call: Callable[[nn.Module, object], object]) -> None:
+def measure(model: nn.Module, batches: Batches, call: Callable[[nn.Module, object], object]) -> None:
     """Set the running statistics of every batch normalisation in `model` to those of the rows of `batches`.
 
     `call(model, batch)` passes a batch through the model, which is left in evaluation mode.

@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +16,12 @@ from egin_dgl.data.loader import GraphLoader
 from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.models.model import GraphModel
+from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_folder import Progress
 from egin_dgl.training.class_weights import balanced_weights
 from egin_dgl.training.evaluated import EvaluatedModel
-from egin_dgl.training.job import FoldJob, OnEpoch
+from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import (
     Evaluation,
@@ -33,6 +35,14 @@ from egin_dgl.training.passes import (
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
 from egin_dgl.training.weights import FlatWeights, make_optimizer
+
+
+class Stateful(Protocol):
+    """What a fold must have back to go on: weights, moments, rates."""
+
+    def state_dict(self) -> dict: ...
+
+    def load_state_dict(self, state_dict: dict, /) -> object: ...
 
 
 def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
@@ -50,14 +60,14 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
         GraphLoader(dataset, part, options.batch_size) for part in (split.train, split.validation, split.test)
     )
     generator = seed_torch(job.seed, job.fold, 0)
-    model = make_model(dataset.info).to(job.device)
+    model = network(make_model(dataset.info)).to(job.device)
     weights = FlatWeights(model)
     optimizer = make_optimizer(recipe.make_optimizer, model, weights)
     scheduler = recipe.make_scheduler(optimizer)
     # fp16 gradients underflow without loss scaling; a disabled scaler passes everything straight through.
     scaler = GradScaler(enabled=options.precision == "fp16")
     evaluated = EvaluatedModel(model, weights, options.average, options.statistics != "running")
-    states = {
+    states: dict[str, Stateful] = {
         "model": model,
         "optimizer": optimizer,
         "scheduler": scheduler,
@@ -147,28 +157,34 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     return result
 
 
-def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, Callable[..., nn.Module], dict]:
+def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeModel, dict]:
     """What the training part teaches about the data: sizes, transforms; how a model is made for it, and what of all this
     is saved with the weights."""
     train = job.split.train
     dataset = dataset.measured_on(train)  # a model may size itself by its training graphs
-    metadata = dict(job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
+    info, transforms = asdict(dataset.info), dict[str, dict]()
     make_model = job.recipe.make_model
     for fit in job.recipe.transforms:
         transform = fit(dataset, train)
         dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
-        metadata["transforms"][type(transform).__name__] = transform.to_dict()
+        transforms[type(transform).__name__] = transform.to_dict()
+    metadata = dict(job.recipe.metadata, fold=job.fold, info=info, transforms=transforms)
     return dataset.to(job.device), make_model, metadata
+
+
+def network(model: GraphModel | WLKernelSVM) -> GraphModel:
+    if isinstance(model, nn.Module):
+        return model
+    raise TypeError(f"{type(model).__name__} is no network: nothing of it can be trained by steps")
 
 
 def ended(history: History, options: TrainerOptions) -> bool:
     """All epochs are done, or validation has not improved for as many as `patience` allows."""
-    stalled = (
-        bool(options.patience)
-        and len(history) >= options.window
-        and len(history) - best_on_validation(history).epoch >= options.patience
-    )
-    return stalled or len(history) >= options.epochs
+    if len(history) >= options.epochs:
+        return True
+    if options.patience is None or len(history) < options.window:
+        return False
+    return len(history) - best_on_validation(history).epoch >= options.patience
 
 
 def epsilons(model: nn.Module) -> dict[str, float]:

@@ -9,12 +9,12 @@ torch's `AveragedModel` does the same tensor by tensor, and waits for a GPU at e
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import nn
 
-from egin_dgl.training.batch_statistics import measure
+from egin_dgl.training.batch_statistics import Batches, measure
 from egin_dgl.training.weights import FlatWeights
 
 
@@ -49,7 +49,7 @@ class EvaluatedModel:
             average.data.lerp_(current.data, share)
 
     @torch.no_grad()
-    def current(self, batches: Iterable, call: Callable) -> nn.Module:
+    def current(self, batches: Batches, call: Callable) -> nn.Module:
         """The model to evaluate, in evaluation mode; `batches` are the training part, `call(model, batch)` a pass."""
         if self.follows:
             if self.decay is None:

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.folds import Split
 from egin_dgl.data.transform import Transform
 from egin_dgl.evaluation.history import EpochRecord
 from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_folder import FoldFolder
 from egin_dgl.training.options import TrainerOptions
 
+MakeModel = Callable[[DatasetInfo], GraphModel | WLKernelSVM]
 OnEpoch = Callable[[int, EpochRecord], None]  # called with the fold and its epoch just done
 
 
@@ -23,7 +24,7 @@ OnEpoch = Callable[[int, EpochRecord], None]  # called with the fold and its epo
 class Recipe:
     """How a fold is trained, whichever it is."""
 
-    make_model: Callable[[DatasetInfo], nn.Module | WLKernelSVM]
+    make_model: MakeModel
     make_optimizer: Callable[..., torch.optim.Optimizer]
     make_scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
     options: TrainerOptions

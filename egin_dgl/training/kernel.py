@@ -12,10 +12,11 @@ from contextlib import closing
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.evaluation.history import EpochRecord, best_on_validation, with_choice
+from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
@@ -29,13 +30,16 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     if isinstance(before, FoldResult):
         return before
     model = job.recipe.make_model(dataset.info)
+    if isinstance(model, nn.Module):
+        raise TypeError(f"{type(model).__name__} is a network: it is trained by steps")
     graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
     labels = dataset.labels
     kernel = model.make_kernel()
     counts = {"train": kernel.fit_transform(graphs.subset(job.split.train))}
     for part in ("validation", "test"):
         counts[part] = kernel.transform(graphs.subset(getattr(job.split, part)))
-    history, test_logits, parameters = [], [], 0
+    history: History = []
+    test_logits, parameters = [], 0
     chosen_logits = None  # of the validation part
     with closing(FoldTracker(job.folder.path)) as tracker:
         for epoch, penalty in enumerate(model.penalties, start=1):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,10 @@ from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.weights import FlatWeights
 
-GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # moved in torch 2.3
+if TYPE_CHECKING:
+    from torch.amp import GradScaler
+else:  # it moved in torch 2.3
+    GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 
 MOST_ROWS = 2**18  # nodes and edges that a measuring pass takes at once
 
@@ -123,9 +127,9 @@ def measuring_batches(
     dataset: GraphDataset, graphs: Sequence[int], sample: bool, generator: torch.Generator
 ) -> GraphLoader:
     """The graphs in batches of about MOST_ROWS nodes and edges; as a `sample`, one such batch drawn at random."""
-    graphs = torch.as_tensor(graphs, dtype=torch.int64)
-    sizes = (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()[graphs]
-    at_once = max(1, MOST_ROWS * len(graphs) // max(1, int(sizes.sum())))
-    if sample and len(graphs) > at_once:
-        graphs = graphs[torch.randperm(len(graphs), generator=generator)[:at_once]]
-    return GraphLoader(dataset, graphs, at_once)
+    measured = torch.as_tensor(graphs, dtype=torch.int64)
+    sizes = (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()[measured]
+    at_once = max(1, MOST_ROWS * len(measured) // max(1, int(sizes.sum())))
+    if sample and len(measured) > at_once:
+        measured = measured[torch.randperm(len(measured), generator=generator)[:at_once]]
+    return GraphLoader(dataset, measured, at_once)

@@ -76,7 +76,7 @@ def plain(settings: dict, prefix: str = "") -> dict[str, bool | float | str]:
 
     What is not set, or says only where code and data come from, is left out: a table of a sweep has a column for each.
     """
-    flat = {}
+    flat: dict[str, bool | float | str] = {}
     for key, value in settings.items():
         if isinstance(value, dict):
             flat |= plain(value, f"{prefix}{key}.")

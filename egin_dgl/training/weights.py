@@ -24,13 +24,18 @@ class FlatWeights:
                 groups.setdefault((weight.dtype, weight.device), []).append(weight)
         self.tensors = [flattened(weights) for weights in groups.values()]
 
+    @property
+    def gradients(self) -> list[Tensor]:
+        """One of each tensor: `flattened` gave it one, which steps fill."""
+        return [flat.grad for flat in self.tensors if flat.grad is not None]
+
     def clear_gradients(self) -> None:
-        for flat in self.tensors:
-            flat.grad.zero_()
+        for gradient in self.gradients:
+            gradient.zero_()
 
     def clip_gradients(self, largest: float | None) -> Tensor:
         """The norm of all gradients together, which are then scaled down to `largest` where it is more."""
-        gradients = [flat.grad for flat in self.tensors]
+        gradients = self.gradients
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g).float() for g in gradients]))
         if largest is not None:
             scale = (largest / (norm + 1e-6)).clamp(max=1.0)

@@ -40,11 +40,11 @@ def train_folds(
     if failed:
         reasons = "; ".join(f"fold {', '.join(map(str, folds))}: {text}" for text, folds in failed.items())
         raise TrainingError(f"{sum(map(len, failed.values()))} of {len(jobs)} folds failed: {reasons}")
-    return outcomes
+    return [outcome for outcome in outcomes if not isinstance(outcome, TrainingError)]
 
 
 def in_this_process(dataset, jobs, on_epoch, share: Share) -> list[FoldResult | TrainingError]:
-    outcomes = []
+    outcomes: list[FoldResult | TrainingError] = []
     for job in jobs:
         try:
             with turn(share.turns):
@@ -61,19 +61,25 @@ def in_pool(dataset, jobs, on_epoch, share: Share, workers: int) -> list[FoldRes
     try:
         futures = [pool.submit(train_in_worker, job) for job in jobs]
         follow(futures, events, on_epoch)
-        outcomes = [future.exception() or future.result() for future in futures]
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
         raise
     pool.shutdown()
-    for outcome in outcomes:
-        if isinstance(outcome, BrokenProcessPool):
-            raise TrainingError("a worker process died (killed, or out of memory?); finished folds are kept")
-        if isinstance(outcome, BaseException) and not isinstance(outcome, TrainingError):
-            raise outcome
-    return outcomes
+    return [outcome_of(future) for future in futures]
+
+
+def outcome_of(future: Future) -> FoldResult | TrainingError:
+    """What a fold came to, its own failure included; any other is the run's."""
+    try:
+        return future.result()
+    except TrainingError as failure:
+        return failure
+    except BrokenProcessPool:
+        raise TrainingError(
+            "a worker process died (killed, or out of memory?); finished folds are kept"
+        ) from None
 
 
 def spawning() -> multiprocessing.context.SpawnContext:
@@ -109,8 +115,10 @@ def initialize_worker(dataset: GraphDataset, events, share: Share) -> None:
 
 def end_with_parent() -> None:
     """A worker whose parent was killed would train on, or wait for ever."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # it is a worker's own thread that waits here
+        parent.join()
+        os._exit(1)
 
 
 def train_in_worker(job: FoldJob) -> FoldResult:
