@@ -1,0 +1,80 @@
+"""The plan of the house: rooms import downwards only, and one room alone knows the files of a run."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
+GROUND = ("errors", "files", "arithmetic", "backend")  # single files that every room stands on
+ROOMS = ("data", "ewl", "layers", "models", "evaluation", "runs", "training", "reporting", "cli")
+ORDER = (*GROUND, *ROOMS)
+
+FILES = ("run.json", "folds.json", "summary.json", "sweep.json", "last.pt", "best.safetensors", "history.csv")
+FILES += ("error.txt", "overrides.yaml", "hydra.yaml", "config.yaml")
+# It has its say before anything else may be imported, so it spells out the two files that hold the words of a command.
+BEFORE_ALL_ROOMS = {"arithmetic.py": {"overrides.yaml", "sweep.json"}}
+
+modules = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """The rooms that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.startswith("egin_dgl.") and name.split(".")[1] in ORDER:
+                yield name.split(".")[1]
+
+
+def strings(path):
+    """The texts that a file computes with: docstrings and what is said to people are not among them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            said.update(map(id, ast.walk(node)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.value
+
+
+@pytest.mark.parametrize("path", modules, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down(path):
+    mine = room_of(path)
+    assert mine in ORDER, f"{mine} is no room: give it a place in the order"
+    against = {room for room in imports(path) if ORDER.index(room) > ORDER.index(mine)}
+    assert not against, f"{mine} stands below {', '.join(against)}"
+
+
+@pytest.mark.parametrize("path", modules, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_room_of_runs_knows_the_names_of_their_files(path):
+    if room_of(path) == "runs":
+        return
+    named = {name for name in FILES if any(text == name for text in strings(path))}
+    assert named == BEFORE_ALL_ROOMS.get(path.name, set())
+
+
+def test_the_page_shows_the_same_order():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = re.search(r"```\n(data → .*?)\n```", page).group(1)
+    assert tuple(picture.split(" → ")) == ROOMS
+
+
+def test_what_the_page_names_is_there():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`(egin_dgl/[\w/]+(?:\.py)?|conf/[\w/]+(?:\.yaml)?|scripts/\w+\.py)`", page):
+        assert (PACKAGE.parent / name).exists(), name
+    for file, function in re.findall(r"`(egin_dgl/[\w/]+\.py)`, `(\w+)`", page):
+        text = (PACKAGE.parent / file).read_text(encoding="utf-8")
+        assert re.search(rf"^\s*(?:def|class) {function}\b|^{function} = ", text, re.MULTILINE), (file, function)
