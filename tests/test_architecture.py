@@ -77,4 +77,7 @@ def test_what_the_page_names_is_there():
         assert (PACKAGE.parent / name).exists(), name
     for file, function in re.findall(r"`(egin_dgl/[\w/]+\.py)`, `(\w+)`", page):
         text = (PACKAGE.parent / file).read_text(encoding="utf-8")
-        assert re.search(rf"^\s*(?:def|class) {function}\b|^{function} = ", text, re.MULTILINE), (file, function)
+        assert re.search(rf"^\s*(?:def|class) {function}\b|^{function} = ", text, re.MULTILINE), (
+            file,
+            function,
+        )

@@ -47,7 +47,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
     start = time.perf_counter()
     run, settings = RunFolder(Path(folder)), settings_of(cfg)
     if before := run.finished(settings):
-        show(before, run)
+        show(before, run.path)
         return before
     experiment = make_experiment(cfg)
     dataset = experiment.dataset
@@ -65,7 +65,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
     publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
-    show(summary, run)
+    show(summary, run.path)
     return summary
 
 
@@ -110,10 +110,10 @@ def train_all(
         return train_folds(experiment.dataset, jobs, progress, share)
 
 
-def show(summary: dict, run: RunFolder) -> None:
+def show(summary: dict, folder: Path) -> None:
     console = Console()
     console.print(summary_table(summary))
     console.print(metrics_line(summary), highlight=False)
     console.print(
-        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", run.path, soft_wrap=True
+        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", folder, soft_wrap=True
     )
