@@ -26,7 +26,7 @@ help:  ## what can be made
 	@echo 'make test-machines the tests of trained numbers again, under three arithmetics; MACHINES="avx2" for some'
 	@echo 'make tensorboard   look at the runs in outputs/ in a browser'
 	@echo 'make docs          make the results in the documents again that take no more than minutes'
-	@echo 'make lint          check style with ruff'
+	@echo 'make lint          check style with ruff and types with mypy'
 	@echo 'make test-dgl2     the suite again with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
 
 # The same digits on every machine, unless ARGS say otherwise; what is resumed goes on as it began.
@@ -47,7 +47,7 @@ docs: $(READY)
 	@$(PY) scripts/docs.py --cheap $(ARGS)
 
 lint: $(READY)
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
 
 tensorboard: $(READY)
 	@$(VENV)/bin/tensorboard --logdir outputs $(ARGS)
