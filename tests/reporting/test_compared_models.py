@@ -10,7 +10,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.statistics import compare, holm
 from egin_dgl.reporting.many_runs.cells import join
 from egin_dgl.reporting.many_runs.comparison import compare_models
-from egin_dgl.reporting.many_runs.formats import comparison_lines, comparison_title
+from egin_dgl.reporting.many_runs.writing import comparison_lines, comparison_title
 from egin_dgl.reporting.many_runs.layout import lay_out
 from egin_dgl.runs.reading import find_runs
 

@@ -10,12 +10,12 @@ from run_folders import as_dataset, note_like_hydra
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import LOSSES
 from egin_dgl.reporting.many_runs.cells import join
-from egin_dgl.reporting.many_runs.formats import latex, long_csv, markdown
+from egin_dgl.reporting.many_runs.writing import latex, long_csv, markdown
 from egin_dgl.reporting.many_runs.layout import lay_out
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
 from egin_dgl.reporting.many_runs.ranks import rank
 from egin_dgl.reporting.many_runs.report import make_report, write_table
-from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reading import find_runs
 
 WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)

@@ -7,7 +7,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from egin_dgl.reporting.many_runs.results import ResultTable
+from egin_dgl.reporting.many_runs.table import ResultTable
 
 MOST_PANELS = 4  # side by side
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from egin_dgl.evaluation.metrics import METRICS
-from egin_dgl.reporting.many_runs.results import ResultTable
+from egin_dgl.reporting.many_runs.table import ResultTable
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
 from egin_dgl.reporting.many_runs.comparison import ModelComparison, compare_models
-from egin_dgl.reporting.many_runs.formats import (
+from egin_dgl.reporting.many_runs.writing import (
     latex,
     long_csv,
     markdown,
@@ -17,7 +17,7 @@ from egin_dgl.reporting.many_runs.formats import (
 )
 from egin_dgl.reporting.many_runs.picture import results_figure
 from egin_dgl.reporting.many_runs.ranks import Ranks, rank
-from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reading import Run
 
 

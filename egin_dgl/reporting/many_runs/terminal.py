@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from egin_dgl.reporting.many_runs.formats import comparison_lines, comparison_title, grid, rank_lines
+from egin_dgl.reporting.many_runs.writing import comparison_lines, comparison_title, grid, rank_lines
 from egin_dgl.reporting.many_runs.report import Report
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from egin_dgl.evaluation.history import History
-from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
-from egin_dgl.reporting.one_run.tables import headline_label
+from egin_dgl.reporting.one_run.pictures import confusion_figure, curves_figure
+from egin_dgl.reporting.one_run.terminal import headline_label
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.training.tracking import plain, track_run
 

@@ -8,7 +8,7 @@ from egin_dgl.evaluation.protocols import PROTOCOLS
 from egin_dgl.reporting.many_runs.comparison import ModelComparison
 from egin_dgl.reporting.many_runs.layout import brief, value
 from egin_dgl.reporting.many_runs.ranks import Ranks
-from egin_dgl.reporting.many_runs.results import ResultTable
+from egin_dgl.reporting.many_runs.table import ResultTable
 from egin_dgl.reporting.units import unit_of
 from egin_dgl.reporting.wording import span
 
