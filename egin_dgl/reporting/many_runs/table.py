@@ -1,18 +1,23 @@
-"""A table of results as data and words, before it is Markdown, LaTeX, CSV, a picture or lines on a terminal."""
+"""A table of results, one metric by one protocol: what stands in each cell, and what a reader must know to read it right."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN, METRICS
-from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult
-from egin_dgl.reporting.many_runs.cells import Cell, join
-from egin_dgl.reporting.many_runs.layout import ABSENT, Layout, lay_out, short, value
+from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult, headline
+from egin_dgl.reporting.many_runs.cells import ABSENT, Cell, join
+from egin_dgl.reporting.many_runs.layout import Layout, Place, brief, lay_out
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
-from egin_dgl.reporting.units import PERCENT, Unit, unit_of
-from egin_dgl.reporting.wording import CHOSEN, span
+from egin_dgl.reporting.many_runs.writing import Bold, Sheet
+from egin_dgl.reporting.wording import CHOSEN, Unit, marked, span, unit_of
 from egin_dgl.runs.reading import Run
+
+BOLD = "Bold: the best of the complete cells of a dataset."
+MISSING = "[n/m folds]: folds are missing, so that the value is left out of bold, ranks and comparisons."
+PAPER = f"In brackets the published mean and the difference in points ({SOURCE}). The paper's protocol has no validation part: common_epoch of cv=paper is nearest to it."
 
 
 @dataclass(frozen=True)
@@ -21,39 +26,39 @@ class Entry:
 
     cell: Cell
     score: ProtocolResult | None
+    unit: Unit
     published: Published | None = None
     best: bool = False  # of the complete cells of its dataset
-    unit: Unit = PERCENT
 
     @property
-    def counts(self) -> bool:
-        """Whether it may be compared with others."""
-        return self.score is not None and self.cell.complete
+    def rival(self) -> float:
+        """What it is compared with others by: the mean as printed; NaN where folds are missing."""
+        return self.unit.rounded(self.score.mean) if self.score and self.cell.complete else math.nan
 
     @property
     def difference(self) -> float | None:
-        """From the published accuracy, as a fraction."""
-        return self.score.mean - self.published.mean / 100 if self.counts and self.published else None
+        """From the published score, as a fraction."""
+        if self.score is None or self.published is None or not self.cell.complete:
+            return None
+        return self.score.mean - self.published.mean / 100
 
     @property
     def text(self) -> str:
         if self.score is None:
-            return self.cell.state if not self.cell.complete else ABSENT
-        mean, std = self.score.mean, self.score.std
-        text = self.unit.spread(mean, std) if len(self.score.per_fold) > 1 else self.unit.text(mean)
+            return ABSENT if self.cell.complete else self.cell.state
+        text = self.unit.text(self.score.mean)
+        if len(self.score.per_fold) > 1:
+            text = self.unit.spread(self.score.mean, self.score.std)
         if not self.cell.complete:
             text += f" [{self.cell.state}]"
         if self.published:
-            beside = [f"{self.published.mean:.1f}"]
-            beside += [self.unit.signed(self.difference)] if self.difference is not None else []
-            text += f" ({', '.join(beside)})"
+            beside = "" if self.difference is None else f", {self.unit.signed(self.difference)}"
+            text += f" ({self.published.mean:.1f}{beside})"
         return text
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """One metric by one protocol, laid out in rows and columns."""
-
     layout: Layout
     protocol: str
     metric: str
@@ -64,124 +69,88 @@ class ResultTable:
         return unit_of(self.metric)
 
     @cached_property
-    def entries(self) -> dict[tuple[tuple[str, ...], str], Entry]:
-        """By row and column."""
-        scores = {
-            place: self.layout.places[place].score(self.protocol, self.metric) for place in self.layout.filled
-        }
-        means: dict[str, list[float]] = {}
-        for place, score in scores.items():
-            cell = self.layout.places[place]
-            if score and cell.complete:
-                means.setdefault(cell.dataset, []).append(self.unit.rounded(score.mean))
-        entries = {}
-        for place, score in scores.items():
-            cell = self.layout.places[place]
-            rivals = means.get(cell.dataset, [])
-            best = len(rivals) > 1 and cell.complete and score is not None
-            best = best and self.unit.rounded(score.mean) == METRICS[self.metric].best(rivals)
-            published = PUBLISHED.get((cell.model, cell.dataset)) if self.paper else None
-            entries[place] = Entry(cell, score, published, best, self.unit)
-        return entries
-
-    @property
-    def optimistic(self) -> bool:
-        return any(entry.score.optimistic for entry in self.entries.values() if entry.score)
+    def entries(self) -> dict[Place, Entry]:
+        published = PUBLISHED if self.paper else {}
+        entries: dict[Place, Entry] = {}
+        rivals: dict[str, list[float]] = {}
+        for place, cell in self.layout.places.items():
+            score, beside = cell.score(self.protocol, self.metric), published.get((cell.model, cell.dataset))
+            entries[place] = Entry(cell, score, self.unit, beside)
+            if not math.isnan(entries[place].rival):
+                rivals.setdefault(cell.dataset, []).append(entries[place].rival)
+        best = {name: METRICS[self.metric].best(means) for name, means in rivals.items() if len(means) > 1}
+        return {at: replace(one, best=one.rival == best.get(one.cell.dataset)) for at, one in entries.items()}
 
     @property
     def protocol_label(self) -> str:
-        return f"{self.protocol} (optimistic)" if self.optimistic else self.protocol
+        scores = [entry.score for entry in self.entries.values()]
+        return marked(self.protocol, any(score.optimistic for score in scores if score))
 
     @property
     def title(self) -> str:
         subject = f"{self.layout.subject}: " if self.layout.subject else ""
         return f"{subject}test {self.metric}{self.unit.remark}, mean ± std over folds, protocol {self.protocol_label}"
 
+    @property
+    def sheet(self) -> Sheet:
+        layout = self.layout
+        lines = [[*layout.row_headers, *layout.column_headers]]
+        for row in layout.rows:
+            entries = [self.entries.get((row, column)) for column in layout.columns]
+            texts = [(Bold if entry.best else str)(entry.text) if entry else "" for entry in entries]
+            lines.append([*map(brief, row), *texts])
+        return Sheet(self.title, lines, len(layout.row_keys), self.notes)
+
     @cached_property
     def notes(self) -> list[str]:
-        """What a reader must know to read the numbers right."""
-        entries = self.entries.values()
-        notes = [self.choice]
-        if any(entry.best for entry in entries):
-            notes.append("Bold: the best of the complete cells of a dataset.")
-        if any(entry.score and not entry.cell.complete for entry in entries):
-            notes.append(
-                "[n/m folds]: folds are missing, so that the value is left out of bold, ranks and comparisons."
-            )
+        """What a reader must know: sentences, each where there is a reason for it."""
+        layout, entries = self.layout, self.entries.values()
+        scored = [(entry.cell, entry.score) for entry in entries if entry.score]
+        kernels = {cell.is_kernel for cell, _ in scored}
+        chosen = "C" if kernels == {True} else "the epoch"
+        chosen += " (of a kernel machine C)" if len(kernels) > 1 else ""
+        averaged = [number for _, score in scored for number in score.averaged or ()]
+        how = CHOSEN[self.protocol][0].format(averaged=span(averaged))
         absent = [entry.cell for entry in entries if entry.cell.complete and entry.score is None]
-        if others := sorted({cell.headline for cell in absent if not cell.protocols[self.protocol]}):
-            notes.append(
-                f"{ABSENT}: these runs have no {self.metric} by {self.protocol}; their own protocol: "
-                f"{', '.join(others)}."
-            )
-        if METRICS[self.metric].is_loss and any(cell.is_kernel for cell in absent):
-            notes.append(
-                f"{ABSENT}: the decision values of a kernel machine are no probabilities and have no {self.metric}."
-            )
-        if undefined := sum(len(e.cell.results) - len(e.score.per_fold) for e in entries if e.score):
-            notes.append(
-                f"{self.metric} is not defined on {undefined} test part{'s' * (undefined > 1)}, left out of the means."
-            )
-        if self.paper:
-            notes.append(
-                f"In brackets the published mean and the difference in points ({SOURCE}). "
-                "The paper's protocol has no validation part: common_epoch of cv=paper is nearest to it."
-            )
-        return notes + self.setting_notes
-
-    @property
-    def choice(self) -> str:
-        """What the protocol chose, and how; of a mean over epochs, of how many."""
-        scored = [entry for entry in self.entries.values() if entry.score]
-        kernels = [entry.cell.is_kernel for entry in scored]
-        chosen = "C" if kernels and all(kernels) else "the epoch"
-        chosen += " (of a kernel machine C)" if any(kernels) and not all(kernels) else ""
-        averaged = [number for entry in scored for number in entry.score.averaged or ()]
-        how = CHOSEN[self.protocol].format(averaged=span(averaged))
-        return f"{self.protocol}: {chosen} was chosen {how}."
-
-    @property
-    def setting_notes(self) -> list[str]:
-        layout, notes = self.layout, []
-        seeds = sorted({len(cell.seeds) for cell in layout.cells})
-        if seeds[-1] > 1:
-            notes.append(
-                f"The folds of {' to '.join(map(str, seeds[:: len(seeds) - 1 or 1]))} seeds are pooled."
-            )
-        if repeated := sum(cell.repeated for cell in layout.cells):
-            notes.append(f"{counted(repeated, 'fold')} run more than once: only the newest counts.")
-        if layout.differing:
-            values = (
-                f"{key} ({', '.join(dict.fromkeys(value(cell, key) for cell in layout.cells))})"
-                for key in layout.differing
-            )
-            notes.append(f"Not the same in every cell: {'; '.join(values)}.")
-        if layout.keys:
-            names = ", ".join(short(key, layout.keys) for key in layout.keys)
-            notes.append(f"To choose {names} by this table is to choose on the test parts.")
-            notes += self.preferences
-        return notes
+        others = sorted({headline(c.protocols) for c in absent if not c.protocols[self.protocol]})
+        unclear = METRICS[self.metric].is_loss and any(cell.is_kernel for cell in absent)
+        undefined = sum(len(cell.results) - len(score.per_fold) for cell, score in scored)
+        seeds = [len(cell.seeds) for cell in layout.cells]
+        repeated = sum(cell.repeated for cell in layout.cells)
+        names = ", ".join(map(layout.short, layout.keys))
+        reasons = {
+            f"{self.protocol}: {chosen} was chosen {how}.": True,
+            BOLD: any(entry.best for entry in entries),
+            MISSING: not all(cell.complete for cell, _ in scored),
+            f"{ABSENT}: these runs have no {self.metric} by {self.protocol}; their own protocol: {', '.join(others)}.": others,
+            f"{ABSENT}: the decision values of a kernel machine are no probabilities and have no {self.metric}.": unclear,
+            f"{self.metric} is not defined on {counted(undefined, 'test part')}, left out of the means.": undefined,
+            PAPER: self.paper,
+            f"The folds of {span(seeds)} seeds are pooled.": max(seeds) > 1,
+            f"{counted(repeated, 'fold')} {'was' if repeated == 1 else 'were'} run more than once: only the newest counts.": repeated,
+            f"Not the same in every cell: {'; '.join(layout.differing)}.": layout.differing,
+            f"To choose {names} by this table is to choose on the test parts.": layout.keys,
+        }
+        return [note for note, holds in reasons.items() if holds] + (self.preferences if layout.keys else [])
 
     @property
     def preferences(self) -> list[str]:
         """Which setting of each model the validation parts prefer, with what it gives on the test parts."""
-        rivals: dict[tuple[str, str, str], list[Entry]] = {}
+        rivals: dict[tuple[str, str, str], list[tuple[float, Entry]]] = {}
         for entry in self.entries.values():
-            cell = entry.cell
-            if entry.counts and cell.validation_score is not None:
-                chosen_by = value(cell, "trainer.select_by")  # scores of different metrics do not compare
-                rivals.setdefault((cell.model, cell.dataset, chosen_by), []).append(entry)
+            cell, score = entry.cell, entry.cell.validation_score
+            if score is not None and not math.isnan(entry.rival):
+                metric = cell.value("trainer.select_by")  # scores of different metrics do not compare
+                rivals.setdefault((cell.model, cell.dataset, metric), []).append((score, entry))
         lines = []
-        for (model, dataset, chosen_by), entries in rivals.items():
-            if len(entries) > 1:
-                best = max(entries, key=lambda entry: entry.cell.validation_score)
-                equal = sum(entry.cell.validation_score == best.cell.validation_score for entry in entries)
-                first = f", the first of {equal} equals" if equal > 1 else ""
-                lines.append(
-                    f"{model} on {dataset}: validation prefers {self.layout.setting(best.cell)} "
-                    f"(validation {chosen_by} {100 * best.cell.validation_score:.1f}{first}), "
-                    f"test {best.text} by {self.protocol_label}."
-                )
+        for (model, dataset, metric), found in rivals.items():
+            score, best = max(found, key=lambda pair: pair[0])
+            equal = sum(other == score for other, _ in found)
+            first = f", the first of {equal} equals" if equal > 1 else ""
+            preferred = f"{self.layout.setting(best.cell)} (validation {metric} {100 * score:.1f}{first})"
+            test = f"test {best.text} by {self.protocol_label}"
+            if len(found) > 1:
+                lines.append(f"{model} on {dataset}: validation prefers {preferred}, {test}.")
         return lines
 
 
@@ -201,12 +170,11 @@ def result_tables(
         return []
     if protocol not in (None, "all", *present):
         raise ConfigError(f"no run has the protocol {protocol}; there are: {', '.join(present)}")
+    own = "selected" if "selected" in present else "common_epoch"
+    wanted = present if protocol == "all" else [protocol or own]
     layout = lay_out(cells)
-    headlines = {cell.headline for cell in cells} - {None}
-    default = "selected" if "selected" in headlines else "common_epoch"
-    wanted = present if protocol == "all" else [protocol or default]
     return [ResultTable(layout, name, metric, paper) for name in wanted]
 
 
 def counted(number: int, noun: str) -> str:
-    return f"{number} {noun} was" if number == 1 else f"{number} {noun}s were"
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,152 +1,87 @@
-"""Tables of results as Markdown, LaTeX and CSV; all three from the same entries, so that they say the same."""
+"""Tables of words on the terminal, as Markdown and as LaTeX: all three from the same sheet, so that they say the same."""
 
-import csv
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from egin_dgl.evaluation.protocols import PROTOCOLS
-from egin_dgl.reporting.many_runs.comparison import ModelComparison
-from egin_dgl.reporting.many_runs.layout import brief, value
-from egin_dgl.reporting.many_runs.ranks import Ranks
-from egin_dgl.reporting.many_runs.table import ResultTable
-from egin_dgl.reporting.units import unit_of
-from egin_dgl.reporting.wording import span
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-TEX = {
-    "\\": r"\textbackslash{}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "×": r"$\times$",
-    "ε": r"$\epsilon$",
-    "<": "$<$",
-    ">": "$>$",
-}
+TEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"±": r"$\pm$", "−": "$-$", "×": r"$\times$", "ε": r"$\epsilon$", "<": "$<$", ">": "$>$"}
+)
 
 
-def grid(table: ResultTable, escape: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
-    """The header and the rows, as text in the given notation."""
-    layout = table.layout
-    lines = [[escape(word) for word in (*layout.row_headers, *layout.column_headers)]]
-    for row in layout.rows:
-        line = [escape(brief(word)) for word in row]
-        for column in layout.columns:
-            entry = table.entries.get((row, column))
-            text = escape(entry.text) if entry else ""
-            line.append(bold(text) if entry and entry.best else text)
-        lines.append(line)
-    return lines
+class Bold(str):
+    """A word that stands out."""
 
 
-def markdown(table: ResultTable) -> str:
-    lines = grid(table, lambda text: text.replace("|", "\\|"), lambda text: f"**{text}**")
-    names = len(table.layout.row_keys)
-    notes = "\n".join(f"- {note}" for note in table.notes)
-    return f"### {table.title}\n\n{markdown_grid(lines, names)}\n{notes}\n"
+@dataclass(frozen=True)
+class Sheet:
+    title: str
+    lines: list[list[str]]  # the header first
+    names: int  # the first so many columns hold names; numbers stand to the right
+    notes: list[str]
+    bullet: str = "- "  # of a note, in Markdown
+
+    def grid(self, write: Callable[[str], str], bold: str) -> list[list[str]]:
+        """The lines in some notation, and with its way to make a word bold."""
+        return [
+            [bold.format(write(word)) if isinstance(word, Bold) else write(word) for word in line]
+            for line in self.lines
+        ]
 
 
-def markdown_grid(lines: Sequence[Sequence[str]], names: int) -> str:
-    """The first line is the header, the first `names` columns hold names; numbers stand to the right."""
-    rule = ["---"] * names + ["---:"] * (len(lines[0]) - names)
-    return "".join(f"| {' | '.join(line)} |\n" for line in (lines[0], rule, *lines[1:]))
+def markdown(sheet: Sheet) -> str:
+    header, *lines = sheet.grid(lambda word: word.replace("|", "\\|"), "**{}**")
+    rule = ["---"] * sheet.names + ["---:"] * (len(header) - sheet.names)
+    table = "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
+    notes = "".join(f"{sheet.bullet}{note}\n" for note in sheet.notes)
+    return f"### {sheet.title}\n\n{table}\n{notes}"
 
 
-def markdown_ranks(ranks: Ranks) -> str:
-    return f"### {ranks.title}\n\n{markdown_grid(rank_lines(ranks), 1)}\n{ranks.note}\n"
-
-
-def rank_lines(ranks: Ranks) -> list[list[str]]:
-    lines = [[ranks.rows[i], f"{ranks.mean_ranks[i]:.2f}", str(ranks.won[i])] for i in ranks.order]
-    return [["", "mean rank", "datasets won"], *lines]
-
-
-def markdown_comparison(comparisons: Sequence[ModelComparison]) -> str:
-    sentences = "\n".join(f"- {one.sentence}" for one in comparisons)
-    return f"### {comparison_title(comparisons)}\n\n{markdown_grid(comparison_lines(comparisons), 1)}\n{sentences}\n"
-
-
-def comparison_title(comparisons: Sequence[ModelComparison]) -> str:
-    one = comparisons[0]
-    return (
-        f"{one.first} against {one.second}: corrected resampled t-test on the same folds, "
-        f"test {one.metric}{unit_of(one.metric).remark}, protocol {one.protocol}"
-    )
-
-
-def comparison_lines(comparisons: Sequence[ModelComparison]) -> list[list[str]]:
-    several = len(comparisons) > 1
-    header = ["dataset", comparisons[0].first, comparisons[0].second, "difference", "95 % interval", "t", "p"]
-    lines = [[*header, *(["p, Holm"] if several else []), "folds"]]
-    for one in comparisons:
-        test, unit = one.test, unit_of(one.metric)
-        line = [one.dataset, *(unit.text(mean) for mean in one.means), unit.signed(test.difference)]
-        line += [f"{unit.signed(test.low)} to {unit.signed(test.high)}", f"{test.t:.2f}".replace("-", "−")]
-        line += [f"{test.p:.3g}", *([f"{one.p_holm:.3g}"] if several else [])]
-        line.append(str(test.folds) if test.folds == one.expected else f"{test.folds}/{one.expected}")
-        lines.append(line)
-    return lines
-
-
-def latex(table: ResultTable) -> str:
-    """For `\\usepackage{booktabs}`."""
-    lines = grid(table, tex, lambda text: rf"\textbf{{{text}}}")
-    names = len(table.layout.row_keys)
-    header, *rows = (" & ".join(line) + r" \\" for line in lines)
-    body = [rf"\begin{{tabular}}{{{'l' * names}{'r' * (len(lines[0]) - names)}}}", r"\toprule", header]
-    body += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    notes = [r"\par\smallskip\footnotesize", " ".join(tex(note) for note in table.notes)]
-    start = [r"\begin{table}", r"\centering\small", rf"\caption{{{tex(table.title)}}}"]
-    return "\n".join([*start, *body, *notes, r"\end{table}"]) + "\n"
+def latex(sheet: Sheet) -> str:
+    """For `\\usepackage{booktabs}`. The signs are our own: pandas would not know ± and ε."""
+    header, *lines = sheet.grid(tex, r"\textbf{{{}}}")
+    columns = "l" * sheet.names + "r" * (len(header) - sheet.names)
+    table = pd.DataFrame(lines, columns=header).to_latex(index=False, escape=False, column_format=columns)
+    start = f"\\begin{{table}}\n\\centering\\small\n\\caption{{{tex(sheet.title)}}}\n"
+    return f"{start}{table}\\par\\smallskip\\footnotesize\n{tex(' '.join(sheet.notes))}\n\\end{{table}}\n"
 
 
 def tex(text: str) -> str:
-    return "".join(TEX.get(sign, sign) for sign in text)
+    return text.translate(TEX)
 
 
-def long_csv(table: ResultTable) -> str:
-    """A line for each cell and protocol; a cell without any fold has one line without values.
+def print_sheet(sheet: Sheet, console: Console) -> None:
+    """A table wider than the terminal goes on below, its rows named again: nothing is cut."""
+    say(console, sheet.title, style="italic")
+    # A file or a pipe has no bold.
+    header, *lines = sheet.grid(escape, "[bold]{}[/bold]" if console.is_terminal else "**{}**")
+    start = sheet.names
+    while start < len(header):
+        for end in range(len(header), start, -1):
+            shown = [*range(sheet.names), *range(start, end)]
+            table = Table()
+            for at in shown:
+                table.add_column(header[at], justify="left" if at < sheet.names else "right", no_wrap=True)
+            for line in lines:
+                table.add_row(*(line[at] for at in shown))
+            unbound = console.options.update(max_width=10_000)
+            width = table.__rich_measure__(console, unbound).maximum
+            if width <= console.width:
+                break
+        # Names alone can be wider than the terminal. rich would cut them; a wider console leaves the lines whole.
+        before, console.width = console.width, max(width, console.width)
+        console.print(table, crop=False, no_wrap=True)
+        console.width, start = before, end
+    for note in sheet.notes:
+        say(console, note)
 
-    Scores in % with four decimals, losses with six; `averaged` is the number of epochs that a value is the mean of.
-    """
-    layout, unit = table.layout, table.unit
-    names = [
-        "model",
-        "dataset",
-        *layout.keys,
-        "protocol",
-        "optimistic",
-        "metric",
-        "mean",
-        "std",
-        "low",
-        "high",
-    ]
-    names += ["averaged", "folds", "expected_folds", "complete", "seeds", "paper", "difference", "folder"]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    tables = [ResultTable(layout, protocol, table.metric, table.paper) for protocol in PROTOCOLS]
-    for place in layout.filled:
-        cell = layout.places[place]
-        record = {"model": cell.model, "dataset": cell.dataset, "metric": table.metric}
-        record |= {key: value(cell, key) for key in layout.keys}
-        record |= {"folds": len(cell.results), "expected_folds": cell.expected}
-        record |= {"complete": str(cell.complete).lower(), "seeds": " ".join(map(str, cell.seeds))}
-        record["folder"] = ";".join(str(run.folder) for run in cell.runs)
-        entries = [(one.protocol, one.entries[place]) for one in tables]
-        scored = [(protocol, entry) for protocol, entry in entries if entry.score]
-        for protocol, entry in scored:
-            low, high = cell.interval(entry.score) or (None, None)
-            numbers = {"mean": entry.score.mean, "std": entry.score.std, "low": low, "high": high}
-            numbers["difference"] = entry.difference
-            numbers = {name: "" if n is None else unit.exact(n) for name, n in numbers.items()}
-            beside = {"paper": entry.published.mean if entry.published else ""}
-            marks = {"protocol": protocol, "optimistic": str(entry.score.optimistic).lower()}
-            marks["averaged"] = span(entry.score.averaged or ())
-            writer.writerow(record | marks | numbers | beside)
-        if not scored:
-            writer.writerow(record)
-    return text.getvalue()
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """A line as it is: long ones are the terminal's to break, so that a copy of them is whole."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
