@@ -31,9 +31,7 @@ class Cell:
     model: str
     dataset: str
     runs: tuple[Run, ...]
-    settings: dict[
-        str, object
-    ]  # flat: model.hidden_dim → 64, and optimizer → adam where Hydra noted the option
+    settings: dict[str, object]  # flat: model.hidden_dim → 64; optimizer → adam, where Hydra noted it
     results: dict[tuple[int, int], FoldResult]  # by seed and fold, in this order
     expected: int  # folds of a whole cross-validation, times seeds
     repeated: int  # folds that were run more than once; the newest counts

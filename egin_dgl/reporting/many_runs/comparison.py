@@ -23,13 +23,9 @@ LEVEL = 0.05
 class Ranks:
     """Over the datasets where every row is complete; rank 1 is best, equals share the mean of their ranks."""
 
-    rows: (
-        pd.DataFrame
-    )  # by label, the best first: rank, and won: a dataset won by several is counted for each
+    rows: pd.DataFrame  # by label, the best first: rank, won; a dataset won by several counts for each
     datasets: tuple[str, ...]
-    friedman_p: (
-        float | None
-    )  # whether rows differ; None for fewer than three rows or datasets, or where all are equal
+    friedman_p: float | None  # None for fewer than three rows or datasets, or where all are equal
     protocol: str
 
     @property
@@ -37,10 +33,10 @@ class Ranks:
         lines = [[str(row.Index), f"{row.rank:.2f}", str(row.won)] for row in self.rows.itertuples()]
         note = f"Over {', '.join(self.datasets)}, where every row is complete."
         if self.friedman_p is not None:
-            differ = (
+            shown = (
                 "the rows differ" if self.friedman_p < LEVEL else "no difference between the rows is shown"
             )
-            note += f" Friedman's test: p = {self.friedman_p:.3g}, {differ}."
+            note += f" Friedman's test: p = {self.friedman_p:.3g}, {shown}."
         title = f"Ranks over {len(self.datasets)} datasets, protocol {self.protocol}"
         return Sheet(title, [["", "mean rank", "datasets won"], *lines], 1, [note], bullet="")
 

@@ -22,9 +22,7 @@ class Layout:
     columns: tuple[str, ...]
     places: dict[Place, Cell]  # row by row
     subject: str  # the model and the dataset where there is only one
-    differing: tuple[
-        str, ...
-    ]  # settings that were given, and differ between models or datasets only, with values
+    differing: tuple[str, ...]  # settings that were given but vary between models or datasets only
 
     @property
     def cells(self) -> list[Cell]:
@@ -70,10 +68,8 @@ def lay_out(cells: Sequence[Cell]) -> Layout:
     cells = sorted(cells, key=lambda cell: [order.index(cell.value(key)) for key, order in orders.items()])
     places = {(tuple(cell.value(key) for key in row_keys), cell.value(column_key)): cell for cell in cells}
     single = [values[name][0] for name in ("model", "dataset") if values[name].nunique() == 1]
-    silent = [
-        key for key in given if key in names[2:] and key not in (*keys, "model.learn_eps")
-    ]  # ε is in the name
-    told = {key: dict.fromkeys(cell.value(key) for cell in cells) for key in silent}
+    said = (*keys, "model", "dataset", "model.learn_eps")  # ε is in the name
+    silent = {key: dict.fromkeys(cell.value(key) for cell in cells) for key in given if key not in said}
     return Layout(
         keys=tuple(keys),
         row_keys=row_keys,
@@ -82,7 +78,7 @@ def lay_out(cells: Sequence[Cell]) -> Layout:
         columns=tuple(orders[column_key]),
         places=places,
         subject=" on ".join(single),
-        differing=tuple(f"{key} ({', '.join(found)})" for key, found in told.items() if len(found) > 1),
+        differing=tuple(f"{key} ({', '.join(found)})" for key, found in silent.items() if len(found) > 1),
     )
 
 
