@@ -17,10 +17,9 @@ except ImportError as error:
 from rich.console import Console
 
 from egin_dgl.errors import EginError
-from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS
-from egin_dgl.reporting.many_runs.report import make_report, write_table
-from egin_dgl.reporting.many_runs.terminal import print_report, say
+from egin_dgl.reporting.many_runs.report import make_report, print_report, write_report
 from egin_dgl.runs.reading import find_runs
 
 
@@ -36,8 +35,7 @@ def main() -> None:
         if not report.tables:
             sys.exit("error: no fold of any run is finished, so there is no table")
         if args.out:
-            written = write_table(args.out, report)
-            say(console, f"{', '.join(path.name for path in written)} in {args.out}")
+            write_report(report, args.out, console)
     except (EginError, OSError) as error:
         sys.exit(f"error: {error}")
 
@@ -51,7 +49,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--protocol", metavar="P", help=f"{', '.join(PROTOCOLS)} or all (default: the runs' own)"
     )
-    parser.add_argument("--metric", metavar="M", default="accuracy", help=f"{', '.join(METRICS)}")
+    parser.add_argument("--metric", metavar="M", default=MAIN.name, help=f"{', '.join(METRICS)}")
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="test two models on the same folds")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write table.md, .csv, .tex and .png there"

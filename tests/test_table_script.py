@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from running import ROOT, SMALL
 
-from egin_dgl.reporting.many_runs.sweep import publish_sweep
+from egin_dgl.reporting.many_runs.report import publish_sweep
 
 SCRIPT = ROOT / "scripts" / "table.py"
 

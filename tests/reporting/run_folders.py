@@ -5,13 +5,12 @@ from zlib import crc32
 
 import numpy as np
 import torch
-from egin_dgl.runs.checkpoint import load_progress
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from running import ROOT, SMALL
 
-from egin_dgl.evaluation.history import EpochRecord, write_history
-from egin_dgl.training.job import FoldResult
+from egin_dgl.evaluation.history import EpochRecord
+from egin_dgl.runs.fold_folder import FoldFolder
 
 SIX_EPOCHS = [*SMALL, "trainer.epochs=6"]
 
@@ -27,11 +26,11 @@ def write_scores(folder, *options):
     for path in folder.glob("fold_*/last.pt"):
         fold = int(path.parent.name.removeprefix("fold_"))
         rng = np.random.default_rng([crc32(" ".join(changing).encode()), fold])
-        result = FoldResult.of_finished(fold, load_progress(path))
+        place = FoldFolder(path.parent, fold)
+        result = place.progress()
         scored = [with_scores(record, result.test_labels, rng, least) for record in result.history]
         history, logits = ([pair[i] for pair in scored] for i in (0, 1))
-        write_history(path.with_name("history.csv"), history)
-        replace(result, history=history, test_logits=torch.stack(logits)).save(path)
+        place.save_result(replace(result, history=history, test_logits=torch.stack(logits)))
 
 
 def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochRecord, torch.Tensor]:

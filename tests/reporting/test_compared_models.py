@@ -7,10 +7,9 @@ import pytest
 from run_folders import as_dataset
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.statistics import compare, holm
+from egin_dgl.evaluation.statistics import holm, paired_test
 from egin_dgl.reporting.many_runs.cells import join
-from egin_dgl.reporting.many_runs.comparison import compare_models
-from egin_dgl.reporting.many_runs.formats import comparison_lines, comparison_title
+from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet
 from egin_dgl.reporting.many_runs.layout import lay_out
 from egin_dgl.runs.reading import find_runs
 
@@ -28,7 +27,7 @@ def test_the_test_is_that_of_the_runs_per_fold_values(run_of, sweep):
         json.loads((run_of(*options) / "summary.json").read_text())["protocols"]["selected"]["per_fold"]
         for options in ((), GIN)
     ]
-    assert found.test == compare(*values, test_to_train=1.0)  # of three parts, one trains and one tests
+    assert found.test == paired_test(*values, test_to_train=1.0)  # of three parts, one trains and one tests
     assert found.p_holm == found.test.p and found.means == tuple(sum(v) / 3 for v in values)
     assert found.sentence.startswith("On bonds no difference is shown: EGIN-E is")
     assert "optimistic" in compare_models(layout, "egin_e", "gin", "common_epoch")[0].sentence
@@ -40,8 +39,9 @@ def test_of_a_loss_the_smaller_is_better(sweep):
     assert re.findall(r"EGIN-E|GIN", found.sentence) == order
     ahead = f"by {abs(found.means[0] - found.means[1]):.3f} in test log_loss by selected"
     assert ahead in found.sentence and "points" not in found.sentence
-    assert "test log_loss (smaller is better)" in comparison_title([found])
-    _, numbers = comparison_lines([found])
+    sheet = comparison_sheet([found])
+    assert "test log_loss (smaller is better)" in sheet.title
+    _, numbers = sheet.lines
     assert numbers[1:3] == [f"{mean:.3f}" for mean in found.means]
 
 

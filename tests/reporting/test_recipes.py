@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from egin_dgl.evaluation.history import EpochRecord, with_choice
-from egin_dgl.reporting import recipes
+from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.reporting.documents import recipes
 from egin_dgl.reporting.documents.recipes import compared, frame, spread, tried
-from egin_dgl.training.job import FoldResult
 
 
 def history(accuracies, window=1, test=0.5):

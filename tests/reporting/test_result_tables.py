@@ -5,17 +5,19 @@ import io
 import re
 
 import pytest
+from rich.console import Console
 from run_folders import as_dataset, note_like_hydra
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import LOSSES
 from egin_dgl.reporting.many_runs.cells import join
-from egin_dgl.reporting.many_runs.formats import latex, long_csv, markdown
+from egin_dgl.reporting.many_runs.comparison import rank
+from egin_dgl.reporting.many_runs.csv_table import long_csv
 from egin_dgl.reporting.many_runs.layout import lay_out
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
-from egin_dgl.reporting.many_runs.ranks import rank
-from egin_dgl.reporting.many_runs.report import make_report, write_table
-from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.report import make_report, write_report
+from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.writing import latex, markdown
 from egin_dgl.runs.reading import find_runs
 
 WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
@@ -99,7 +101,7 @@ def test_all_forms_carry_the_same_numbers(sweep):
         assert [row[name] for name in ("mean", "std", "low", "high")] == expected
         assert (row["folds"], row["expected_folds"], row["complete"]) == ("3", "3", "true")
         mean, std = f"{100 * score.mean:.1f}", f"{100 * score.std:.1f}"
-        assert f"{mean} ± {std}" in markdown(table) and rf"{mean} $\pm$ {std}" in latex(table)
+        assert f"{mean} ± {std}" in markdown(table.sheet) and rf"{mean} $\pm$ {std}" in latex(table.sheet)
 
 
 def test_an_optimistic_number_is_marked_wherever_it_stands(sweep):
@@ -149,10 +151,10 @@ def test_of_a_loss_the_smallest_is_best_and_it_is_no_percentage(sweep, metric):
         place for place, mean in means.items() if round(mean, 3) == smallest
     }
     ranks = rank(table)
-    first = ranks.order[0]
-    assert round(means[table.layout.rows[first], "bonds"], 3) == smallest and ranks.won[first] == 2
+    first = ranks.rows.index[0]
+    assert round(means[(first,), "bonds"], 3) == smallest and ranks.rows["won"].iloc[0] == 2
     assert f"test {metric} (smaller is better)," in table.title and "%" not in table.title
-    text = markdown(table)
+    text = markdown(table.sheet)
     rows = [row for row in csv.DictReader(io.StringIO(long_csv(table))) if row["protocol"] == "selected"]
     assert [row["mean"] for row in rows] == [f"{mean:.6f}" for mean in means.values()]
     assert all(f"{mean:.3f} ± " in text for mean in means.values())
@@ -161,7 +163,7 @@ def test_of_a_loss_the_smallest_is_best_and_it_is_no_percentage(sweep, metric):
 def test_last_20_says_in_every_form_how_many_epochs_it_averaged(sweep):
     table = table_of(sweep((), ("trainer.epochs=4",)), protocol="last_20")
     note = "last_20: the epoch was chosen in advance, mean of the last 4 to 6."
-    assert note in markdown(table) and note.replace("_", r"\_") in latex(table)
+    assert note in markdown(table.sheet) and note.replace("_", r"\_") in latex(table.sheet)
     rows = [row for row in csv.DictReader(io.StringIO(long_csv(table))) if row["averaged"]]
     assert [(row["protocol"], row["averaged"]) for row in rows] == [("last_20", "4"), ("last_20", "6")]
 
@@ -183,7 +185,7 @@ def test_the_paper_stands_beside_with_the_difference(sweep):
 
 
 def test_latex_is_well_formed(sweep):
-    text = latex(table_of(sweep((), ("model=egin", "model.learn_eps=true"))))
+    text = latex(table_of(sweep((), ("model=egin", "model.learn_eps=true"))).sheet)
     assert r"EGIN-$\epsilon$" in text and "ε" not in text and "±" not in text
     rules = re.findall(r"\\(toprule|midrule|bottomrule)", text)
     assert rules == ["toprule", "midrule", "bottomrule"]
@@ -202,18 +204,22 @@ def test_ranks_agree_with_the_table_and_leave_out_incomplete_datasets(sweep):
     table = table_of(folder)
     ranks = rank(table)
     assert ranks.datasets == ("bonds", "b", "c") and len(ranks.rows) == 3
+    found = ranks.rows.loc[[table.layout.row_label(row) for row in table.layout.rows]]
     means = [table.entries[row, "bonds"].score.mean for row in table.layout.rows]
-    assert list(ranks.mean_ranks) == [1 + sum(other > mean for other in means) for mean in means]
+    assert list(found["rank"]) == [1 + sum(other > mean for other in means) for mean in means]
+    assert list(ranks.rows["rank"]) == sorted(found["rank"])
     bold = [sum(table.entries[row, column].best for column in "bc") for row in table.layout.rows]
-    assert list(ranks.won) == [number // 2 * 3 for number in bold]  # the same runs three times
+    assert list(found["won"]) == [number // 2 * 3 for number in bold]  # the same runs three times
     assert 0 <= ranks.friedman_p <= 1
     (folder / "4_job" / "fold_00" / "last.pt").unlink()
     assert rank(table_of(folder)).datasets == ("bonds", "c")
 
 
-def test_four_files_are_written(sweep, tmp_path):
+def test_four_files_are_written_and_told(sweep, tmp_path):
     report = make_report(find_runs([sweep((), ("model=gin",))]))
-    paths = write_table(tmp_path / "out", report)
-    assert {path.name for path in paths} == {path.name for path in (tmp_path / "out").iterdir()}
-    assert {path.suffix for path in paths} == {".md", ".csv", ".tex", ".png"}
+    said = io.StringIO()
+    write_report(report, tmp_path / "out", Console(file=said))
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"table.md", "table.csv", "table.tex", "table.png"}
+    assert all(name in said.getvalue() for name in (*names, str(tmp_path / "out")))
     assert (tmp_path / "out" / "table.png").read_bytes().startswith(b"\x89PNG")

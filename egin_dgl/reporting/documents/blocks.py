@@ -11,6 +11,7 @@ numbers no such command has made yet says so in the last of them.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -33,13 +34,13 @@ class Block:
 
     name: str
     file: str  # the document, from the root of the project
-    runs: tuple[str, ...] = ()  # training commands, each with a folder of its own in FOLDER
+    runs: Sequence[str] = ()  # training commands, each with a folder of its own in FOLDER
     show: str | None = None  # the command whose output is the block; without one, the last run shows itself
     take: str | None = None  # a Markdown file that `show` writes, whose first part is the block instead
     fenced: bool = False  # output of a terminal, which Markdown must leave as it is
-    without: tuple[str, ...] = ()  # patterns that are cut out of it, such as seconds
+    without: Sequence[str] = ()  # patterns that are cut out of it, such as seconds
     columns: int = 80  # of the terminal
-    needs: tuple[str, ...] = ()  # TU datasets that must be at hand
+    needs: Sequence[str] = ()  # TU datasets that must be at hand
     long: bool = False  # more than a few minutes
     tiny: str = "trainer.epochs=2 cv.k=3"  # added to its runs, a test sees the same layout in seconds
 
@@ -64,16 +65,17 @@ class Written:
 def load_register(path: str | Path) -> dict[str, Block]:
     """The blocks by name; a wrong entry is told by its name."""
     known = {field.name for field in fields(Block)} - {"name"}
+    content = OmegaConf.to_container(OmegaConf.load(path))
     register = {}
-    for name, entry in (OmegaConf.to_container(OmegaConf.load(path)) or {}).items():
+    for key, entry in content.items() if isinstance(content, dict) else ():
+        name = str(key)
         if wrong := set(entry) - known:
             raise ConfigError(
                 f"{path}: {name} has {', '.join(sorted(wrong))}; valid: {', '.join(sorted(known))}"
             )
         if not entry.get("file") or not (entry.get("runs") or entry.get("show")):
             raise ConfigError(f"{path}: {name} needs a file, and runs or show")
-        lists = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-        register[name] = Block(name, **lists)
+        register[name] = Block(name, **entry)
     return register
 
 

@@ -43,8 +43,10 @@ COLUMNS = [field.name for field in fields(FoldOutcome)]
 CELL = ["dataset", "model"]
 
 
-def outcome(result: FoldResult, **where: str | int) -> FoldOutcome:
-    """What a trained fold comes to; `where` are recipe, size, dataset, model and seed."""
+def outcome(
+    result: FoldResult, *, recipe: str, size: str, dataset: str, model: str, seed: int
+) -> FoldOutcome:
+    """What a trained fold comes to."""
     history = result.history
     again: History = []
     for record in history:
@@ -52,7 +54,11 @@ def outcome(result: FoldResult, **where: str | int) -> FoldOutcome:
     best, own = best_on_validation(again), best_on_validation(history)
     accuracies = 100 * np.array([record.val_accuracy for record in history])
     return FoldOutcome(
-        **where,
+        recipe=recipe,
+        size=size,
+        dataset=dataset,
+        model=model,
+        seed=seed,
         fold=result.fold,
         jump=np.abs(np.diff(accuracies))[FIRST - 1 :].mean(),
         stretch=accuracies[best.epoch - WINDOW : best.epoch].mean(),
@@ -65,7 +71,7 @@ def outcome(result: FoldResult, **where: str | int) -> FoldOutcome:
 
 
 def calibration(result: FoldResult) -> float:
-    if result.validation_logits is None:
+    if result.validation_logits is None or result.validation_labels is None:
         return math.nan
     return ece(result.validation_logits, result.validation_labels)
 

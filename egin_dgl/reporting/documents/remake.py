@@ -37,18 +37,18 @@ def make_block(block: Block, root: Path, folder: Path, fresh: bool = False) -> t
 
 def train_runs(block: Block, root: Path, folder: Path, fresh: bool) -> str:
     """Run what has not ended in `folder` yet; return seed and versions. Runs of commands that have changed are thrown away."""
-    path, state = folder / STATE, {"runs": list(block.runs), "made_with": None}
+    path, runs = folder / STATE, list(block.runs)
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if fresh or before.get("runs") != state["runs"]:
+    if fresh or before.get("runs") != runs:
         shutil.rmtree(folder, ignore_errors=True)
-        write_text(path, json.dumps(state) + "\n")
+        write_text(path, json.dumps({"runs": runs, "made_with": None}) + "\n")
     elif before["made_with"]:
         return before["made_with"]
-    for number, run in enumerate(block.runs):
+    for number, run in enumerate(runs):
         call(in_folder(words_of(run, root), folder / str(number)), root)
-    state["made_with"] = f"{seeds(block, root)}, {versions()}"
-    write_text(path, json.dumps(state) + "\n")
-    return state["made_with"]
+    made_with = f"{seeds(block, root)}, {versions()}"
+    write_text(path, json.dumps({"runs": runs, "made_with": made_with}) + "\n")
+    return made_with
 
 
 def missing_data(block: Block) -> str | None:

@@ -81,7 +81,7 @@ def zoo_table(rows: list[ZooRow], dataset: str) -> str:
     ]
     for row in sorted(rows, key=lambda row: (row.sees_edges != "yes", row.relative_time)):
         model = row.model
-        cells = (f"`{row.option}`", model.title, model.paper, row.sees_edges, f"{row.parameters:,}")
-        cells += (f"{row.relative_time:.1f}", model.when)
+        cells = [f"`{row.option}`", model.title, model.paper, row.sees_edges, f"{row.parameters:,}"]
+        cells += [f"{row.relative_time:.1f}", model.when]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

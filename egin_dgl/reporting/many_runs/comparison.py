@@ -1,18 +1,65 @@
-"""Two models on the same folds, dataset by dataset: the corrected resampled t-test, and what it says in words."""
+"""Models against each other: rows ranked over datasets, and two models tested on the same folds, dataset by dataset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
+import pandas as pd
+from scipy import stats
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN, METRICS
+from egin_dgl.evaluation.protocols import ProtocolResult
 from egin_dgl.evaluation.statistics import PairedTest, holm, paired_test
 from egin_dgl.reporting.many_runs.cells import Cell
 from egin_dgl.reporting.many_runs.layout import Layout
-from egin_dgl.reporting.units import unit_of
+from egin_dgl.reporting.many_runs.table import ResultTable
+from egin_dgl.reporting.many_runs.writing import Sheet
+from egin_dgl.reporting.wording import marked, unit_of
 
 LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Over the datasets where every row is complete; rank 1 is best, equals share the mean of their ranks."""
+
+    rows: pd.DataFrame  # by label, the best first: rank, won; a dataset won by several counts for each
+    datasets: tuple[str, ...]
+    friedman_p: float | None  # None for fewer than three rows or datasets, or where all are equal
+    protocol: str
+
+    @property
+    def sheet(self) -> Sheet:
+        lines = [[str(row.Index), f"{row.rank:.2f}", str(row.won)] for row in self.rows.itertuples()]
+        note = f"Over {', '.join(self.datasets)}, where every row is complete."
+        if self.friedman_p is not None:
+            shown = (
+                "the rows differ" if self.friedman_p < LEVEL else "no difference between the rows is shown"
+            )
+            note += f" Friedman's test: p = {self.friedman_p:.3g}, {shown}."
+        title = f"Ranks over {len(self.datasets)} datasets, protocol {self.protocol}"
+        return Sheet(title, [["", "mean rank", "datasets won"], *lines], 1, [note], bullet="")
+
+
+def rank(table: ResultTable) -> Ranks | None:
+    """None where there is nothing to rank: it takes two rows, and two datasets where every row is complete."""
+    layout, metric = table.layout, METRICS[table.metric]
+    if layout.column_key != "dataset":
+        return None
+    # As printed, so that whoever ranks the table by hand finds the same, and every bold value is a dataset won.
+    means = pd.DataFrame(index=[layout.row_label(row) for row in layout.rows])
+    for column in layout.columns:
+        entries = [table.entries.get((row, column)) for row in layout.rows]
+        means[column] = [entry.rival if entry else float("nan") for entry in entries]
+    means = means.dropna(axis="columns")
+    if min(means.shape) < 2:
+        return None
+    rows = pd.DataFrame({"rank": means.rank(ascending=metric.is_loss).mean(axis="columns")})
+    rows["won"] = means.eq(means.apply(metric.best)).sum(axis="columns")
+    p = None
+    if min(means.shape) >= 3 and means.ne(means.iloc[0]).any(axis=None):
+        p = float(stats.friedmanchisquare(*means.to_numpy()).pvalue)
+    return Ranks(rows.sort_values("rank", kind="stable"), tuple(means.columns), p, table.protocol_label)
 
 
 @dataclass(frozen=True)
@@ -39,95 +86,101 @@ class ModelComparison:
         low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
         measure = f"{unit.text(abs(test.difference))}{unit.name} in test {self.metric} by {self.protocol}"
         p = f"p = {test.p:.3g}" + ("" if self.p_holm == test.p else f", {self.p_holm:.3g} by Holm")
-        folds = (
-            f"{test.folds} of {self.expected} folds" if test.folds < self.expected else f"{test.folds} folds"
-        )
-        evidence = f"95 % interval {unit.signed(low)} to {unit.signed(high)}, {p}, {folds}"
+        folds = f"{test.folds} of {self.expected}" if test.folds < self.expected else str(test.folds)
+        evidence = f"95 % interval {unit.signed(low)} to {unit.signed(high)}, {p}, {folds} folds"
         if test.difference == 0:
-            return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds})."
+            return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds} folds)."
         if self.p_holm < LEVEL:
             return f"On {self.dataset} {better} is better than {worse} by {measure} ({evidence})."
-        return (
-            f"On {self.dataset} no difference is shown: {better} is ahead of {worse} by {measure}, "
-            f"no more than chance may do ({evidence})."
-        )
+        ahead = f"{better} is ahead of {worse} by {measure}, no more than chance may do"
+        return f"On {self.dataset} no difference is shown: {ahead} ({evidence})."
+
+
+def comparison_sheet(comparisons: Sequence[ModelComparison]) -> Sheet:
+    """A line a dataset; Holm's adjustment where there are several."""
+    one, several, unit = comparisons[0], len(comparisons) > 1, unit_of(comparisons[0].metric)
+    title = f"{one.first} against {one.second}: corrected resampled t-test on the same folds, "
+    title += f"test {one.metric}{unit.remark}, protocol {one.protocol}"
+    header = ["dataset", one.first, one.second, "difference", "95 % interval", "t", "p"]
+    lines = [[*header, *(["p, Holm"] if several else []), "folds"]]
+    for other in comparisons:
+        test = other.test
+        line = [other.dataset, *map(unit.text, other.means), unit.signed(test.difference)]
+        line += [f"{unit.signed(test.low)} to {unit.signed(test.high)}", f"{test.t:.2f}".replace("-", "−")]
+        line += [f"{test.p:.3g}", *([f"{other.p_holm:.3g}"] if several else [])]
+        line.append(str(test.folds) if test.folds == other.expected else f"{test.folds}/{other.expected}")
+        lines.append(line)
+    return Sheet(title, lines, 1, [other.sentence for other in comparisons])
 
 
 def compare_models(
     layout: Layout, first: str, second: str, protocol: str, metric: str = MAIN.name
 ) -> list[ModelComparison]:
     """For every dataset that has both; the models by the names of their options, or as tables name them."""
-    cells = layout.cells
-    chosen = [pick(cells, name) for name in (first, second)]
-    shared = [dataset for dataset in chosen[0] if dataset in chosen[1]]
+    ones, others = pick(layout, first), pick(layout, second)
+    shared = [dataset for dataset in ones if dataset in others]
     if not shared:
         raise ConfigError(f"there is no dataset that has both {first} and {second}")
     found = []
     for dataset in shared:
-        pair = [
-            only(name, by_dataset[dataset], layout)
-            for name, by_dataset in zip((first, second), chosen, strict=True)
-        ]
-        if pair[0] is pair[1]:
+        one, other = only(first, ones[dataset], layout), only(second, others[dataset], layout)
+        if one is other:
             raise ConfigError(f"{first} and {second} are the same on {dataset}: nothing to compare")
-        found.append(compare_cells(*pair, protocol, metric))
+        found.append(compare_cells(one, other, protocol, metric))
     adjusted = holm([one.test.p for one in found])
     return [replace(one, p_holm=p) for one, p in zip(found, adjusted, strict=True)]
 
 
 def compare_cells(first: Cell, second: Cell, protocol: str, metric: str) -> ModelComparison:
     """On the folds finished in both; protocols that look at all folds look at these only."""
-    check_same_folds(first, second)
-    shared = [key for key in first.results if key in second.results]
     where = f"{first.model} and {second.model} on {first.dataset}"
+    check_same_folds(first, second, where)
+    shared = [key for key in first.results if key in second.results]
     if len(shared) < 2:
         raise ConfigError(f"{where} have {len(shared)} finished folds in common: a test needs two or more")
-    scores = [
-        replace(cell, results={key: cell.results[key] for key in shared}).score(protocol, metric)
-        for cell in (first, second)
-    ]
-    if None in scores or any(len(score.per_fold) != len(shared) for score in scores):
-        raise ConfigError(f"{where}: not every fold has {metric} by {protocol}")
+
+    def score(cell: Cell) -> ProtocolResult:
+        there = replace(cell, results={key: cell.results[key] for key in shared}).score(protocol, metric)
+        if there is None or len(there.per_fold) != len(shared):
+            raise ConfigError(f"{where}: not every fold has {metric} by {protocol}")
+        return there
+
+    one, other = score(first), score(second)
     return ModelComparison(
         dataset=first.dataset,
         first=first.model,
         second=second.model,
-        means=tuple(float(np.mean(score.per_fold)) for score in scores),
-        test=paired_test(*(score.per_fold for score in scores), first.test_to_train),
+        means=(one.mean, other.mean),
+        test=paired_test(one.per_fold, other.per_fold, first.test_to_train),
         expected=max(first.expected, second.expected),
-        protocol=f"{protocol} (optimistic)" if scores[0].optimistic else protocol,
+        protocol=marked(protocol, one.optimistic),
         metric=metric,
     )
 
 
-def check_same_folds(first: Cell, second: Cell) -> None:
-    hashes = [{run.seed: run.folds_hash for run in cell.runs if run.folds_hash} for cell in (first, second)]
-    seeds = [seed for seed in hashes[0] if seed in hashes[1]]
-    where = f"{first.model} and {second.model} on {first.dataset}"
+def check_same_folds(first: Cell, second: Cell, where: str) -> None:
+    ones, others = ({run.seed: run.folds_hash for run in c.runs if run.folds_hash} for c in (first, second))
+    seeds = ones.keys() & others.keys()
     if not seeds:
-        raise ConfigError(
-            f"{where} have no seed in common, so their folds differ: train both with the same seed"
-        )
-    if any(hashes[0][seed] != hashes[1][seed] for seed in seeds):
+        told = "have no seed in common, so their folds differ: train both with the same seed"
+        raise ConfigError(f"{where} {told}")
+    if any(ones[seed] != others[seed] for seed in seeds):
         raise ConfigError(f"{where} were trained on different folds: they cannot be compared fold by fold")
     if first.validation != second.validation:
-        raise ConfigError(
-            f"only one of {where} had a validation part: they were not trained on the same graphs"
-        )
+        told = "had a validation part: they were not trained on the same graphs"
+        raise ConfigError(f"only one of {where} {told}")
 
 
-def pick(cells: Sequence[Cell], name: str) -> dict[str, list[Cell]]:
+def pick(layout: Layout, name: str) -> dict[str, list[Cell]]:
     """Cells of a model, by dataset. A name as tables write it wins over one that is only alike."""
-    matching = [cell for cell in cells if cell.model == name] or [
-        cell for cell in cells if alike(name) in (alike(cell.model), alike(cell.option))
+    alike = [
+        cell for cell in layout.cells if plain_name(name) in (plain_name(cell.model), plain_name(cell.option))
     ]
+    matching = [cell for cell in layout.cells if cell.model == name] or alike
     if not matching:
-        there = ", ".join(dict.fromkeys(cell.model for cell in cells))
+        there = ", ".join(dict.fromkeys(cell.model for cell in layout.cells))
         raise ConfigError(f"no run is of a model {name!r}; there are: {there}")
-    by_dataset: dict[str, list[Cell]] = {}
-    for cell in matching:
-        by_dataset.setdefault(cell.dataset, []).append(cell)
-    return by_dataset
+    return {d: [c for c in matching if c.dataset == d] for d in dict.fromkeys(c.dataset for c in matching)}
 
 
 def only(name: str, cells: Sequence[Cell], layout: Layout) -> Cell:
@@ -139,5 +192,5 @@ def only(name: str, cells: Sequence[Cell], layout: Layout) -> Cell:
     raise ConfigError(f"{name} may be several on {cells[0].dataset} ({there}): {way}")
 
 
-def alike(name: str) -> str:
+def plain_name(name: str) -> str:
     return name.casefold().replace("_", "-").replace("-eps", "-ε")

@@ -7,7 +7,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from egin_dgl.reporting.many_runs.results import ResultTable
+from egin_dgl.reporting.many_runs.table import ResultTable
 
 MOST_PANELS = 4  # side by side
 
@@ -23,7 +23,7 @@ def results_figure(table: ResultTable) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     title = f"{layout.subject or 'All runs'}: test {table.metric}, protocol {table.protocol_label}"
     figure.suptitle("\n".join(textwrap.wrap(title, int(11 * size[0]))), fontsize=11)
-    palette = colormaps["tab10" if len(labels) <= 10 else "tab20"].colors
+    palette = colormaps["tab10" if len(labels) <= 10 else "tab20"]
     panels = figure.subplots(down, across, squeeze=False, sharey=True, sharex=layout.column_key != "dataset")
     marks: dict[str, Line2D] = {}
     for axes, column, header in zip(panels.flat, layout.columns, layout.column_headers, strict=False):
@@ -31,21 +31,18 @@ def results_figure(table: ResultTable) -> Figure:
             entry = table.entries.get((row, column))
             if entry is None or entry.score is None:
                 continue
-            color, mean = palette[place % len(palette)], unit.factor * entry.score.mean
+            color, mean = palette(place % palette.N), unit.factor * entry.score.mean
             if bounds := entry.cell.interval(entry.score):
-                axes.plot(
-                    unit.factor * np.array(bounds), [place, place], color=color, alpha=0.6, linewidth=1.8
-                )
-            face = color if entry.counts else "white"
+                ends = unit.factor * np.array(bounds)
+                axes.plot(ends, [place, place], color=color, alpha=0.6, linewidth=1.8)
+            face = color if entry.cell.complete else "white"
             axes.plot(mean, place, "o", color=color, markerfacecolor=face, markersize=6)
-            if not entry.counts:
-                marks["folds are missing"] = Line2D(
-                    [], [], color="black", marker="o", markerfacecolor="white", linestyle=""
-                )
+            if not entry.cell.complete:
+                hollow = Line2D([], [], color="black", marker="o", markerfacecolor="white", linestyle="")
+                marks["folds are missing"] = hollow
             if entry.published:
-                (marks["published"],) = axes.plot(
-                    entry.published.mean, place, "x", color="black", markersize=5, linestyle=""
-                )
+                at = entry.published.mean
+                (marks["published"],) = axes.plot(at, place, "x", color="black", markersize=5, linestyle="")
         axes.set_title(header, fontsize=10)
         axes.set_yticks(range(len(labels)), labels, fontsize=9)
         axes.tick_params(axis="x", labelsize=8)

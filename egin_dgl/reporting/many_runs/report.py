@@ -1,35 +1,27 @@
-"""All that a set of runs comes to: tables, ranks, a comparison, and the jobs that are not complete."""
+"""All that a set of runs comes to: tables, ranks, comparisons, and the jobs that are not complete; printed and written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.many_runs.comparison import ModelComparison, compare_models
-from egin_dgl.reporting.many_runs.formats import (
-    latex,
-    long_csv,
-    markdown,
-    markdown_comparison,
-    markdown_ranks,
-)
+from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet, rank
+from egin_dgl.reporting.many_runs.csv_table import long_csv
 from egin_dgl.reporting.many_runs.picture import results_figure
-from egin_dgl.reporting.many_runs.ranks import Ranks, rank
-from egin_dgl.reporting.many_runs.results import ResultTable, result_tables
-from egin_dgl.runs.reading import Run
+from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.writing import Sheet, latex, markdown, print_sheet, say
+from egin_dgl.runs.reading import Run, find_runs
 
 
 @dataclass(frozen=True)
 class Report:
-    tables: tuple[ResultTable, ...]  # one a protocol; none where no fold of any run is finished
-    comparisons: tuple[tuple[ModelComparison, ...], ...]  # one a table, where it was asked for
-    unfinished: tuple[Run, ...]
-
-    @property
-    def ranks(self) -> list[Ranks]:
-        return [ranks for table in self.tables if (ranks := rank(table))]
+    tables: list[ResultTable]  # one a protocol; none where no fold of any run is finished
+    sheets: list[Sheet]  # these, ranks, and comparisons if they were asked for, as they are shown
+    unfinished: list[Run]
 
 
 def make_report(
@@ -41,35 +33,49 @@ def make_report(
 ) -> Report:
     """`protocol` None is the runs' own, "all" makes a table of each; `compared` are two names of models."""
     tables = result_tables(runs, protocol, metric, paper)
+    sheets = [table.sheet for table in tables]
+    sheets += [ranks.sheet for table in tables if (ranks := rank(table))]
     if compared and not tables:
         raise ConfigError(f"no fold of any run is finished: {' and '.join(compared)} cannot be compared")
-    comparisons = [
-        tuple(compare_models(table.layout, *compared, table.protocol, metric))
-        for table in tables
-        if compared is not None
-    ]
-    unfinished = tuple(run for run in runs if not run.complete)
-    return Report(tuple(tables), tuple(comparisons), unfinished)
+    if compared:
+        sheets += [comparison_sheet(compare_models(t.layout, *compared, t.protocol, metric)) for t in tables]
+    return Report(tables, sheets, [run for run in runs if not run.complete])
 
 
-def write_table(folder: str | Path, report: Report) -> list[Path]:
-    """Write table.md, table.tex, table.csv (all protocols) and table.png (the first table); nothing without a table."""
+def print_report(report: Report, console: Console) -> None:
+    for number, sheet in enumerate(report.sheets):
+        if number:
+            console.print()
+        print_sheet(sheet, console)
+    if report.unfinished:
+        if report.tables:
+            console.print()
+        jobs = "1 job is" if len(report.unfinished) == 1 else f"{len(report.unfinished)} jobs are"
+        say(console, f"{jobs} not complete:")
+        for run in report.unfinished:
+            say(console, f"  {run.name}: {run.reason}")
+
+
+def write_report(report: Report, folder: str | Path, console: Console) -> None:
+    """Write table.md, table.tex, table.csv (all protocols) and table.png (the first table), and say so; nothing without a table."""
     if not report.tables:
-        return []
-    folder, first = Path(folder), report.tables[0]
-    parts = [markdown(table) for table in report.tables]
-    parts += [markdown_ranks(ranks) for ranks in report.ranks]
-    parts += [markdown_comparison(comparison) for comparison in report.comparisons]
+        return
+    parts = [markdown(sheet) for sheet in report.sheets]
     if report.unfinished:
         jobs = "".join(f"- `{run.name}`: {run.reason}\n" for run in report.unfinished)
         parts.append(f"### Not complete\n\n{jobs}")
-    texts = {
-        "table.md": "\n".join(parts),
-        "table.tex": "\n".join(latex(table) for table in report.tables),
-        "table.csv": long_csv(first),
-    }
-    for name, text in texts.items():
-        write_text(folder / name, text)
+    folder, first = Path(folder), report.tables[0]
+    write_text(folder / "table.md", "\n".join(parts))
+    write_text(folder / "table.tex", "\n".join(latex(table.sheet) for table in report.tables))
+    write_text(folder / "table.csv", long_csv(first))
     with atomic_path(folder / "table.png") as temporary:
         results_figure(first).savefig(temporary, format="png", dpi=120)
-    return [folder / name for name in (*texts, "table.png")]
+    say(console, f"table.md, table.tex, table.csv, table.png in {folder}")
+
+
+def publish_sweep(folder: str | Path, console: Console) -> list[Run]:
+    """The end of a sweep: print the table of its jobs and write it there; return those that are not complete."""
+    report = make_report(find_runs([folder]))
+    print_report(report, console)
+    write_report(report, folder, console)
+    return report.unfinished

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from egin_dgl.evaluation.history import History
-from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
-from egin_dgl.reporting.one_run.tables import headline_label
+from egin_dgl.evaluation.metrics import MAIN
+from egin_dgl.reporting.one_run.pictures import confusion_figure, curves_figure
+from egin_dgl.reporting.one_run.terminal import headline_label
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.training.tracking import plain, track_run
 
@@ -39,18 +40,9 @@ def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | 
 
 def final_metrics(summary: dict) -> dict[str, float]:
     """What the HPARAMS tab compares: each protocol's mean, and the other metrics; optimistic ones are called so."""
-    metrics = {
-        f"test_accuracy{mark(result)}/{name}": result["mean"]
-        for name, result in summary["protocols"].items()
-        if result is not None
-    }
-    headline = summary["protocols"][summary["headline"]]
-    return metrics | {
-        f"test{mark(headline)}/{name}": v["mean"]
-        for name, v in summary["metrics"].items()
-        if v["mean"] is not None
-    }
-
-
-def mark(protocol: dict) -> str:
-    return "_optimistic" if protocol["optimistic"] else ""
+    read = {name: result for name, result in summary["protocols"].items() if result is not None}
+    marks = {name: "_optimistic" if result["optimistic"] else "" for name, result in read.items()}
+    found = {f"test_{MAIN.name}{marks[name]}/{name}": result["mean"] for name, result in read.items()}
+    means = {name: value["mean"] for name, value in summary["metrics"].items()}
+    mark = marks[summary["headline"]]
+    return found | {f"test{mark}/{name}": mean for name, mean in means.items() if mean is not None}

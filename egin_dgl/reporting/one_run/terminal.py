@@ -5,22 +5,20 @@ from collections import Counter
 from rich.box import SIMPLE
 from rich.table import Table
 
-from egin_dgl.reporting.units import PERCENT
-from egin_dgl.reporting.wording import CHOSEN_ON, span
+from egin_dgl.evaluation.metrics import MAIN
+from egin_dgl.reporting.wording import CHOSEN, PERCENT, marked, span
 
 
 def summary_table(summary: dict) -> Table:
     """One run: a row per protocol, the majority class beside it for scale. Kernel machines have C in place of epochs."""
-    title = f"{summary['model']} on {summary['dataset']}: test accuracy over {summary['folds']} "
-    title += "folds" if summary["folds"] > 1 else "fold"
-    if summary["folds"] < summary["k"]:
-        title += f" of {summary['k']}"
+    folds, k = summary["folds"], summary["k"]
+    counted = f"{folds} fold{'s' * (folds > 1)}" + (f" of {k}" if folds < k else "")
+    title = f"{summary['model']} on {summary['dataset']}: test {MAIN.name} over {counted}"
     table = Table(title=title, title_justify="left", box=SIMPLE)  # with borders it would not fit 80 columns
-    table.add_column("protocol")
-    table.add_column("mean ± std, %", justify="right")
-    table.add_column("95 %", justify="right")
     choice = "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
-    table.add_column(choice, justify="right")
+    table.add_column("protocol")
+    for header in ("mean ± std, %", "95 %", choice):
+        table.add_column(header, justify="right")
     table.add_column(f"{choice} chosen on")
     for name, result in summary["protocols"].items():
         if result is None:
@@ -34,7 +32,7 @@ def summary_table(summary: dict) -> Table:
             PERCENT.spread(result["mean"], result["std"]),
             between(result["interval"]),
             "each" if len(chosen) > 1 else span(chosen),
-            CHOSEN_ON[name].format(averaged=averaged),
+            CHOSEN[name][1].format(averaged=averaged),
             style=style,
         )
     table.add_section()
@@ -48,29 +46,20 @@ def listed(value: float | list[float]) -> list[float]:
 
 
 def between(interval: list[float] | None) -> str:
-    """An interval of accuracies, which lie between 0 and 1; nothing for one fold, which has none."""
+    """An interval of scores, which lie between 0 and 1; nothing for one fold, which has none."""
     return f"{100 * max(0, interval[0]):.1f} – {100 * min(1, interval[1]):.1f}" if interval else ""
 
 
 def headline_label(summary: dict) -> str:
-    name = summary["headline"]
-    return f"{name} (optimistic)" if summary["protocols"][name]["optimistic"] else name
+    return marked(summary["headline"], summary["protocols"][summary["headline"]]["optimistic"])
 
 
 def metrics_line(summary: dict) -> str:
     """The other metrics of the headline, and what was chosen fold by fold: by an inner selection, or the C of kernels."""
-    found = [
-        f"{name} {value['mean']:.3f}"
-        for name, value in summary["metrics"].items()
-        if value["mean"] is not None and name != "accuracy"
-    ]
-    lines = [f"{headline_label(summary)}, other metrics: {', '.join(found)}"]
+    means = {name: value["mean"] for name, value in summary["metrics"].items() if name != MAIN.name}
+    found = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items() if mean is not None)
     penalties = listed(summary["protocols"][summary["headline"]].get("C", []))
-    chosen_by_fold = summary.get("chosen", []) + [{"C": f"{C:g}"} for C in penalties if len(penalties) > 1]
-    choices = Counter(
-        ", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in chosen_by_fold
-    )
-    lines += [
-        f"chosen in {count} of {summary['folds']} folds: {text}" for text, count in choices.most_common()
-    ]
-    return "\n".join(lines)
+    by_fold = summary.get("chosen", []) + [{"C": f"{C:g}"} for C in penalties if len(penalties) > 1]
+    choices = Counter(", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in by_fold)
+    told = [f"chosen in {n} of {summary['folds']} folds: {text}" for text, n in choices.most_common()]
+    return "\n".join([f"{headline_label(summary)}, other metrics: {found}", *told])

@@ -6,38 +6,31 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from egin_dgl.evaluation.history import History
+from egin_dgl.evaluation.metrics import MAIN
 
-PARTS = {"train": "tab:blue", "val": "tab:orange", "test": "tab:green"}
+PARTS = {"train": ("train", "tab:blue"), "val": ("validation", "tab:orange"), "test": ("test", "tab:green")}
 MOST_COUNTS = 15  # classes up to which a number fits into each cell
 
 
 def curves_figure(histories: Sequence[History], title: str) -> Figure:
-    """Loss and accuracy by epoch, or by the penalty C: the mean over folds, and a band of one standard deviation."""
+    """Loss and score by epoch, or by the penalty C: the mean over folds, and a band of one standard deviation."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     figure.suptitle(title)
     reached = min(len(history) for history in histories)
     kernel = histories[0][0].C is not None
     steps = [record.C if kernel else record.epoch for record in histories[0][:reached]]
-    labels = {"loss": "cross-entropy of decision values" if kernel else "loss", "accuracy": "accuracy"}
-    for axes, quantity in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
-        for part, color in PARTS.items():
-            rows = [
-                [getattr(record, f"{part}_{quantity}") for record in history[:reached]]
-                for history in histories
-            ]
-            values = np.array(rows)
-            if np.isnan(values).any():
+    labels = {"loss": "cross-entropy of decision values" if kernel else "loss", MAIN.name: MAIN.name}
+    for axes, (quantity, label) in zip(figure.subplots(1, 2), labels.items(), strict=True):
+        for part, (name, color) in PARTS.items():
+            curves = [[getattr(r, f"{part}_{quantity}") for r in history[:reached]] for history in histories]
+            mean, std = np.mean(curves, axis=0), np.std(curves, axis=0)
+            if np.isnan(mean).any():
                 continue
-            mean, std = values.mean(axis=0), values.std(axis=0)
-            name = {"val": "validation"}.get(part, part)
             axes.plot(steps, mean, color=color, label=name, marker="o" if kernel else None)
-            low = (
-                np.maximum(mean - std, mean / 10) if quantity == "loss" else mean - std
-            )  # a log axis has no zero
+            least = mean / 10 if quantity == "loss" else -np.inf  # a log axis has no zero
+            low = np.maximum(mean - std, least)
             axes.fill_between(steps, low, mean + std, color=color, alpha=0.15, linewidth=0)
-        axes.set(xlabel="C" if kernel else "epoch", ylabel=labels[quantity])
-        if kernel:
-            axes.set_xscale("log")
+        axes.set(xlabel="C" if kernel else "epoch", ylabel=label, xscale="log" if kernel else "linear")
         if quantity == "loss":
             axes.set_yscale("log")  # sums over nodes start with losses a hundred times those they end with
         axes.grid(alpha=0.3)
