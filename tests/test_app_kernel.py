@@ -15,10 +15,10 @@ from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
-from egin_dgl.reporting.many_runs.formats import long_csv
-from egin_dgl.reporting.many_runs.results import result_tables
-from egin_dgl.reporting.one_run.figures import curves_figure
-from egin_dgl.reporting.one_run.tables import metrics_line
+from egin_dgl.reporting.many_runs.csv_table import long_csv
+from egin_dgl.reporting.many_runs.table import result_tables
+from egin_dgl.reporting.one_run.pictures import curves_figure
+from egin_dgl.reporting.one_run.terminal import metrics_line
 from egin_dgl.runs.history_file import read_history
 from egin_dgl.runs.reading import find_runs
 

@@ -18,7 +18,7 @@ from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.ewl import duplicate_groups
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
-from egin_dgl.reporting.one_run.tables import metrics_line, summary_table
+from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.settings import mapping_of, settings_of
 from egin_dgl.training.cores import Share, cores

@@ -42,7 +42,7 @@ def enter(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
             raise
         failure = explain(error, config_dir, config_name)
     if sweep.current and sweep.jobs():
-        from egin_dgl.reporting.many_runs.sweep import publish_sweep  # here, as single runs need none of it
+        from egin_dgl.reporting.many_runs.report import publish_sweep  # here, as single runs need none of it
 
         unfinished = publish_sweep(sweep.current.path, Console())
         if unfinished:
