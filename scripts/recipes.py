@@ -22,7 +22,7 @@ import yaml
 
 from egin_dgl.errors import EginError
 from egin_dgl.files import write_text
-from egin_dgl.reporting.documents.recipes import compared, frame, outcome, spread, tried
+from egin_dgl.reporting.documents.recipes import COLUMNS, compared, frame, outcome, spread, tried
 from egin_dgl.runs.reading import find_runs
 from egin_dgl.runs.sweep_folder import SweepFolder
 
@@ -61,16 +61,21 @@ def collect() -> None:
             made.extend(outcome(result, **where, seed=one.seed) for _, result in sorted(one.results.items()))
     found = frame(made).round(4)
     if KEPT.exists():
-        kept = pd.read_csv(KEPT)
+        before = kept()
         new = set(zip(found["recipe"], found["size"], strict=True))
-        old = [key not in new for key in zip(kept["recipe"], kept["size"], strict=True)]
-        found = pd.concat([kept[old], found], ignore_index=True)
+        old = [key not in new for key in zip(before["recipe"], before["size"], strict=True)]
+        found = pd.concat([before[old], found], ignore_index=True)
     write_text(KEPT, found.to_csv(index=False, lineterminator="\n"))
     print(f"{len(found)} folds in {KEPT.relative_to(ROOT)}")
 
 
+def kept() -> pd.DataFrame:
+    """A column that an earlier version did not write is empty."""
+    return pd.read_csv(KEPT).reindex(columns=COLUMNS)
+
+
 def show_tried(size: str) -> None:
-    table = tried(pd.read_csv(KEPT), size)
+    table = tried(kept(), size)
     print(
         "| recipe | jump | validation, % | log loss | calibration error | over seeds | test beside, % |\n"
         "|---|---:|---:|---:|---:|---:|---:|"
@@ -86,7 +91,7 @@ def show_compared(first: str, second: str) -> None:
         "| | jump | validation, % | gain | log loss | gain | calibration error | validation at own epoch, % | gain | test beside, % |\n"
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
-    for (dataset, model), row in compared(pd.read_csv(KEPT), first, second).iterrows():
+    for (dataset, model), row in compared(kept(), first, second).iterrows():
 
         def pair(value: str, digits: int, row=row) -> str:
             return f"{row[f'{value}_first']:.{digits}f} → {row[f'{value}_second']:.{digits}f}"
@@ -103,7 +108,7 @@ def show_compared(first: str, second: str) -> None:
 
 
 def show_spread(first: str, second: str) -> None:
-    found = spread(pd.read_csv(KEPT), first, second)
+    found = spread(kept(), first, second)
     print(
         f"| recipe | ten-fold mean of test accuracy, % | std over {found['seeds']:.0f} seeds |\n|---|---:|---:|"
     )
