@@ -209,7 +209,7 @@ def other_activation(model):
 
 
 def longer_mlp(model):
-    model.convs[1].mlp.append(torch.nn.Tanh())
+    model.convs[1].mlp.append(BatchNorm(8).double())
 
 
 def no_statistics(model):
