@@ -17,12 +17,14 @@ from torch import Tensor, nn
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32, sum_cross, sum_edges, sum_neighbors
 from egin_dgl.layers.mlp import can_run_together, together
-from egin_dgl.layers.sum_layer import SumLayer
-from egin_dgl.layers.sums import Sums, around, closed, crossed
+from egin_dgl.layers.sum_layer import Messages, SumLayer
+from egin_dgl.layers.sums import around, closed, crossed
 
 
 class EdgedConv(SumLayer):
     """What the three have in common: an MLP after the sum, and ε, learnt or fixed at zero."""
+
+    eps: Tensor
 
     def __init__(self, mlp: nn.Module, learn_eps: bool = False):
         super().__init__()
@@ -32,6 +34,12 @@ class EdgedConv(SumLayer):
             self.eps = nn.Parameter(eps)
         else:
             self.register_buffer("eps", eps)
+
+    def ending(self) -> nn.Module:
+        return self.mlp
+
+    def epsilon(self) -> Tensor:
+        return self.eps
 
 
 class EGINConv(EdgedConv):
@@ -52,8 +60,8 @@ class EGINConv(EdgedConv):
         # δ is zero in every dimension, so the node itself adds nothing to the edge half.
         return self.mlp(torch.cat([(1 + self.eps) * at_least_float32(h) + neighbor_sum, edge_sum], dim=-1))
 
-    def messages(self, batch: Batch) -> tuple[Sums, Tensor]:
-        return closed(batch), batch.of_nodes(batch.constants.edge_sums)
+    def messages(self, batch: Batch) -> Messages:
+        return Messages(closed(batch), batch.of_nodes(batch.constants.edge_sums))
 
 
 class EGINCConv(EdgedConv):
@@ -70,8 +78,8 @@ class EGINCConv(EdgedConv):
         own = at_least_float32(h).repeat_interleave(e.shape[-1], dim=-1)
         return self.mlp((1 + self.eps) * own + cross_sum)
 
-    def messages(self, batch: Batch) -> tuple[Sums, None]:
-        return crossed(batch), None
+    def messages(self, batch: Batch) -> Messages:
+        return Messages(crossed(batch))
 
 
 class EGINEConv(EdgedConv):
@@ -94,17 +102,20 @@ class EGINEConv(EdgedConv):
         own_edge = (1 + self.eps) * at_least_float32(self.edge_mlp(void))
         return self.mlp(torch.cat([own + neighbor_sum, own_edge + edge_sum], dim=-1))
 
-    def messages(self, batch: Batch) -> tuple[Sums, Tensor]:
+    def messages(self, batch: Batch) -> Messages:
         sums, vectors = around(batch)
-        void = vectors.new_zeros(1, vectors.shape[1])
         edge_sum = sums(self.edge_mlp(vectors))
-        return closed(batch), self.scaled(edge_sum, self.edge_mlp(void) if self.eps.requires_grad else None)
+        if self.has_eps():  # the void edge is among the sums once, as the node itself is
+            edge_sum = edge_sum + self.eps * self.edge_mlp(vectors.new_zeros(1, vectors.shape[1]))
+        return Messages(closed(batch), edge_sum)
 
     @classmethod
-    def all_messages(cls, layers: Sequence["EGINEConv"], batch: Batch) -> list[tuple[Sums, Tensor]]:
+    def all_messages(cls, layers: Sequence[SumLayer], batch: Batch) -> list[Messages]:
         """The edge MLPs of all layers see the same vectors, and run side by side."""
-        mlps = [layer.edge_mlp for layer in layers]
-        if not can_run_together(mlps) or any(layer.eps.requires_grad for layer in layers):
+        alike = [layer for layer in layers if type(layer) is EGINEConv and not layer.has_eps()]
+        mlps = [layer.edge_mlp for layer in alike]
+        if len(alike) < len(layers) or not can_run_together(mlps):
             return super().all_messages(layers, batch)
         sums, vectors = around(batch)
-        return [(closed(batch), edge_sum) for edge_sum in sums(together(mlps, vectors)).chunk(len(mlps), 1)]
+        edge_sums = sums(together(mlps, vectors)).chunk(len(mlps), 1)
+        return [Messages(closed(batch), edge_sum) for edge_sum in edge_sums]

@@ -1,6 +1,7 @@
 """The multilayer perceptron inside every layer, and the normalisation it shares with the classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,11 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x)
 
 
-NORMS = {"batch": BatchNorm, "layer": nn.LayerNorm, "none": lambda dim: nn.Identity()}
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "batch": BatchNorm,
+    "layer": nn.LayerNorm,
+    "none": lambda dim: nn.Identity(),
+}
 
 
 def make_norm(norm: str, dim: int) -> nn.Module:
@@ -70,7 +75,7 @@ def linear(in_dim: int, out_dim: int) -> nn.Linear:
     return layer
 
 
-def can_run_together(mlps: Sequence[nn.Module]) -> bool:
+def can_run_together(mlps: Sequence[nn.Module]) -> TypeGuard[Sequence[MLP]]:
     """Whether these are MLPs without normalisation or dropout, of the same sizes, that no hook waits for."""
     steps = [step for mlp in mlps if type(mlp) is MLP for step in mlp]
     shapes = {tuple(layer.weight.shape for layer in linears(mlp)) for mlp in mlps if type(mlp) is MLP}

@@ -11,7 +11,8 @@ def stands(shortcut: str, module: nn.Module, *definition: str) -> bool:
 
     It does not where a subclass changed the one without the other, and where somebody's hook waits for the call.
     """
-    return defined_together(type(module), shortcut, "forward", *definition) and not (
+    kind: type = type(module)
+    return defined_together(kind, shortcut, "forward", *definition) and not (
         module._forward_hooks or module._forward_pre_hooks
     )
 

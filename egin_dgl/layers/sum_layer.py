@@ -1,6 +1,8 @@
 """What GIN and the EGIN family do alike on a batch of the loader."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -9,34 +11,67 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.layers.sums import Sums
 
 
+class Messages(NamedTuple):
+    """What a layer sums on one batch."""
+
+    sums: Sums  # S, with the node itself in its sums; it may have several rows a node, one after another
+    edge_half: Tensor | None = None  # c (N, R)
+
+
 class SumLayer(nn.Module):
     r"""MLP over the sum of the node and its neighbours, ε times the node itself, and an edge half beside them.
 
     .. math:: h_i' = MLP\{(S h)_i + \epsilon\,h_i,\; c_i\}
 
-    A layer says what S and c are in `messages`, beside the `forward` that defines it. `mlp` and `eps` are its parts.
+    A layer says what S and c are in `messages`, beside the `forward` that defines it.
     """
 
-    mlp: nn.Sequential
-    eps: Tensor
+    def ending(self) -> nn.Module:
+        """The MLP."""
+        raise NotImplementedError
 
-    def messages(self, batch: Batch) -> tuple[Sums, Tensor | None]:
-        """S, with the node itself in its sums, and c (N, R) or None. S may have several rows a node, one after another."""
+    def epsilon(self) -> Tensor:
+        """ε, a tensor of one element."""
+        raise NotImplementedError
+
+    def messages(self, batch: Batch) -> Messages:
+        """S and c."""
         raise NotImplementedError
 
     @classmethod
-    def all_messages(cls, layers: Sequence["SumLayer"], batch: Batch) -> list[tuple[Sums, Tensor | None]]:
-        """Those of all layers of a model, which may have something to share."""
+    def all_messages(cls, layers: Sequence["SumLayer"], batch: Batch) -> list[Messages]:
+        """Those of all layers of a model, of which the first is of this class; they may have something to share."""
         return [layer.messages(batch) for layer in layers]
 
     def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
         """The same as `forward`, for the batch that h (N, D) belongs to."""
         sums, edge_half = self.messages(batch)
         summed = sums(h).view(len(h), -1, h.shape[1])
+        if self.has_eps():
+            summed = summed + self.epsilon() * h.unsqueeze(1)
         # Of several rows a node, the layers' equations count first the features of a node, then the rows.
-        summed = self.scaled(summed, h.unsqueeze(1)).transpose(1, 2).flatten(1)
-        return self.mlp(summed if edge_half is None else torch.cat([summed, edge_half], dim=-1))
+        summed = summed.transpose(1, 2).flatten(1)
+        return self.ending()(summed if edge_half is None else torch.cat([summed, edge_half], dim=-1))
 
-    def scaled(self, total: Tensor, own: Tensor) -> Tensor:
-        """(1 + ε) own + rest, where `total` is own + rest."""
-        return total + self.eps * own if self.eps.requires_grad else total
+    def has_eps(self) -> bool:
+        """Whether ε is learnt, was learnt and is frozen now, or is fixed at another value than zero.
+
+        A fixed value is looked at once and again after torch saw it change: to read it at every step, a GPU would wait.
+        """
+        eps = self.epsilon()
+        if eps.requires_grad or eps.is_inference():  # torch does not count the changes of inference tensors
+            return True
+        look = LOOKS.get(self)
+        if look is None or look.eps is not eps or look.version != eps._version:
+            look = LOOKS[self] = Look(eps, eps._version, isinstance(eps, nn.Parameter) or bool(eps))
+        return look.counts
+
+
+class Look(NamedTuple):
+    eps: Tensor
+    version: int
+    counts: bool
+
+
+# Beside the layers and not in them: a copy of a layer has an ε of its own.
+LOOKS: WeakKeyDictionary[SumLayer, Look] = WeakKeyDictionary()

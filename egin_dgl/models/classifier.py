@@ -12,6 +12,7 @@ from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import linear, make_norm
 from egin_dgl.layers.readout import make_readout, pool
 from egin_dgl.layers.shortcut import stands
+from egin_dgl.layers.sum_layer import SumLayer
 from egin_dgl.models.fused import fused_scores
 from egin_dgl.models.model import GraphModel
 
@@ -84,26 +85,29 @@ class GraphClassifier(GraphModel):
 
     def on_batch(self, batch: Batch) -> Tensor:
         """The same class scores for a batch of the loader, faster where the layers know what its dataset keeps."""
-        scores = fused_scores(self, batch) if self.shortens() else None
+        layers = self.sum_layers() if self.training else None
+        scores = fused_scores(self, layers, batch) if layers else None
         return self.score(self.readouts_on(batch)) if scores is None else scores
 
     def embed_batch(self, batch: Batch) -> Tensor:
         """The same embeddings."""
         return torch.cat(self.readouts_on(batch), dim=-1)
 
-    def shortens(self) -> bool:
-        """Whether all layers know what the dataset of a batch keeps, and nothing changed in how they are called."""
-        return stands("readouts_on", self, "readouts", "wire", "score") and all(
-            stands("messages", conv) for conv in self.convs
-        )
+    def sum_layers(self) -> list[SumLayer] | None:
+        """The layers, if all know what the dataset of a batch keeps, and nothing changed in how they are called."""
+        if not stands("readouts_on", self, "readouts", "wire", "score"):
+            return None
+        layers = [conv for conv in self.convs if isinstance(conv, SumLayer) and stands("messages", conv)]
+        return layers if len(layers) == len(self.convs) else None
 
     def readouts_on(self, batch: Batch) -> list[Tensor]:
         """The same readouts."""
-        if not self.shortens():
+        layers = self.sum_layers()
+        if layers is None:
             return self.readouts(batch.graph, batch.node_feats, batch.edge_feats)
         depths = [batch.node_feats]
-        for conv, norm in zip(self.convs, self.norms, strict=True):
-            depths.append(torch.relu(norm(conv.on_batch(batch, depths[-1]))))
+        for layer, norm in zip(layers, self.norms, strict=True):
+            depths.append(torch.relu(norm(layer.on_batch(batch, depths[-1]))))
         return [pool(batch, h, self.readout) for h in depths]
 
 

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.dgl_layer import EdgeFreeLayer
-from egin_dgl.layers.sum_layer import SumLayer
-from egin_dgl.layers.sums import Sums, closed
+from egin_dgl.layers.sum_layer import Messages, SumLayer
+from egin_dgl.layers.sums import closed
 from egin_dgl.models.isomorphism import IsomorphismNetwork
 
 
@@ -33,16 +33,16 @@ class GIN(IsomorphismNetwork):
 class GINLayer(EdgeFreeLayer, SumLayer):
     """DGL's layer, and how the same is summed on a batch of the loader."""
 
-    @property
-    def mlp(self) -> nn.Module:
+    conv: GINConv
+
+    def ending(self) -> nn.Module:
         return self.conv.apply_func
 
-    @property
-    def eps(self) -> Tensor:
+    def epsilon(self) -> Tensor:
         return self.conv.eps
 
     def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
         return super().forward(graph, h, e)
 
-    def messages(self, batch: Batch) -> tuple[Sums, None]:
-        return closed(batch), None
+    def messages(self, batch: Batch) -> Messages:
+        return Messages(closed(batch))

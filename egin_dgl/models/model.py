@@ -1,5 +1,7 @@
 """What every model of the zoo says about itself."""
 
+from typing import Protocol, TypeGuard, runtime_checkable
+
 from dgl import DGLGraph
 from torch import Tensor, nn
 
@@ -33,18 +35,42 @@ class GraphModel(nn.Module):
         raise NotImplementedError
 
 
-def logits_of(model: nn.Module, batch: Batch) -> Tensor:
-    """Class scores of a batch by the model's own `on_batch`, where it has one, and else by the public call.
+class KnowsBatches(Protocol):
+    """A model that has a shorter way for batches of the loader, beside its `forward` and `embed`."""
 
-    Mixed precision goes by the public call too.
-    """
-    if stands("on_batch", model) and not autocasting(batch.labels.device):
+    def on_batch(self, batch: Batch) -> Tensor:
+        """What `forward` gives."""
+
+    def embed_batch(self, batch: Batch) -> Tensor:
+        """What `embed` gives."""
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """A model that embeds graphs, as `GraphModel` does."""
+
+    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor: ...
+
+
+def logits_of(model: nn.Module, batch: Batch) -> Tensor:
+    """Class scores of a batch by the model's own `on_batch`, where it has one, and else by the public call."""
+    if may_shorten(model, batch, "on_batch"):
         return model.on_batch(batch)
     return model(batch.graph, batch.node_feats, batch.edge_feats)
 
 
 def embeddings_of(model: nn.Module, batch: Batch) -> Tensor:
     """Graph embeddings of a batch, found in the same way."""
-    if stands("embed_batch", model, "embed") and not autocasting(batch.labels.device):
+    if may_shorten(model, batch, "embed_batch", "embed"):
         return model.embed_batch(batch)
+    if not isinstance(model, Embeds):
+        raise AttributeError(
+            f"{type(model).__name__} has no `embed`: define embed(graph, node_feats, edge_feats), which gives a vector "
+            "a graph, as models.GraphModel says"
+        )
     return model.embed(batch.graph, batch.node_feats, batch.edge_feats)
+
+
+def may_shorten(model: nn.Module, batch: Batch, shortcut: str, *definition: str) -> TypeGuard[KnowsBatches]:
+    """Whether the model has this method and it stands for the public call; mixed precision goes by that call always."""
+    return stands(shortcut, model, *definition) and not autocasting(batch.labels.device)

@@ -1,5 +1,9 @@
 """On a batch of the loader a model may take a shorter way: it is the same function, values and gradients."""
 
+import copy
+from functools import partial
+
+import dgl
 import pytest
 import torch
 from odd_graphs import SHAPES, odd_dataset
@@ -8,7 +12,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.loader import GraphLoader, assemble
-from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE
+from egin_dgl.layers import MLP, EGINConv, EGINEConv
+from egin_dgl.layers.aggregate import sum_neighbors
+from egin_dgl.layers.mlp import BatchNorm
+from egin_dgl.layers.sum_layer import Messages
+from egin_dgl.layers.sums import closed
+from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
 from egin_dgl.models.model import embeddings_of, logits_of
 
 FAMILY = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
@@ -32,7 +41,7 @@ def run(model, batch, definition):
     scores = model(*inputs) if definition else logits_of(model, batch)
     cross_entropy(scores, batch.labels).backward()
     found = {"scores": scores.detach()}
-    found |= {f"gradient of {name}": p.grad for name, p in model.named_parameters()}
+    found |= {f"gradient of {name}": p.grad for name, p in model.named_parameters() if p.requires_grad}
     found |= {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.no_grad():
         model.eval()
@@ -42,9 +51,12 @@ def run(model, batch, definition):
 
 
 def assert_same(make, data, graphs, dtype=torch.float64, tolerance=1e-10, **options):
-    batch = assemble(data, graphs)
-    definition = run(build(make, data.info, dtype, **options), batch, True)
-    shorter = run(build(make, data.info, dtype, **options), batch, False)
+    assert_same_model(build(make, data.info, dtype, **options), assemble(data, graphs), tolerance)
+
+
+def assert_same_model(model, batch, tolerance=1e-10):
+    definition = run(copy.deepcopy(model).train(), batch, True)
+    shorter = run(copy.deepcopy(model).train(), batch, False)
     assert definition.keys() == shorter.keys()
     for name, expected in definition.items():
         # Batch normalisation subtracts the mean, and with it any bias before it: only rounding is left of its gradient.
@@ -101,6 +113,121 @@ def test_many_distinct_edge_vectors(make, edges):
     )
 
 
+def frozen(make, info):
+    model = build(make, info, learn_eps=True)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("eps" not in name)
+    return model
+
+
+def loaded(make, info):
+    model = build(make, info)
+    model.load_state_dict(build(make, info, learn_eps=True).state_dict())
+    return model
+
+
+@FAMILY
+@pytest.mark.parametrize("edges", ["types", "real"])
+@pytest.mark.parametrize("fix", [frozen, loaded])
+def test_a_fixed_epsilon_that_is_not_zero(make, edges, fix):
+    data = odd_dataset("odd", edges, copies=9)
+    model = fix(make, data.info)
+    values = [value.item() for name, value in model.state_dict().items() if name.endswith("eps")]
+    assert values == pytest.approx([0.7, 0.7])
+    assert_same_model(model, assemble(data, torch.arange(len(data))))
+
+
+@FAMILY
+def test_a_fixed_epsilon_is_looked_at_again_when_it_changes(make):
+    data = odd_dataset()
+    batch, model = assemble(data, torch.arange(8)), build(make, data.info)
+    model.dropout.p = 0.0
+
+    def assert_followed(model):
+        for training in (True, False):
+            expected = model.train(training)(batch.graph, batch.node_feats, batch.edge_feats)
+            torch.testing.assert_close(logits_of(model, batch), expected, rtol=1e-10, atol=1e-10)
+
+    def write(model, value):
+        for name, buffer in model.named_buffers():
+            if name.endswith("eps"):
+                buffer.fill_(value)
+
+    assert_followed(model)
+    for value in (0.3, 0.0, -1.0):
+        write(model, value)
+        assert_followed(model)
+        other = copy.deepcopy(model)
+        write(other, value + 1)
+        assert_followed(other)
+        assert_followed(model)
+        assert_followed(model.float().double())
+
+
+def egin(info, dim):
+    return EGINConv(MLP(dim + info.edge_dim, 8, 8))
+
+
+def egin_e(info, dim, kind=EGINEConv, learn_eps=False):
+    return kind(MLP(dim + 3, 8, 8), MLP(info.edge_dim, 3, 3, norm="none"), learn_eps)
+
+
+class Blind(EGINEConv):
+    """Sees no edges: a layer of one's own, which says how it is summed too."""
+
+    def forward(self, graph, h, e):
+        return self.mlp(torch.cat([h + sum_neighbors(graph, h), h.new_zeros(len(h), 3)], dim=1))
+
+    def messages(self, batch):
+        nodes = batch.node_feats
+        return Messages(closed(batch), nodes.new_zeros(len(nodes), 3))
+
+
+STACKS = {
+    "EGIN-E, EGIN": [egin_e, egin],
+    "EGIN, EGIN-E": [egin, egin_e],
+    "EGIN-E, EGIN-E-ε": [egin_e, partial(egin_e, learn_eps=True)],
+    "one's own": [partial(egin_e, kind=Blind)] * 2,
+    "EGIN-E, one's own": [egin_e, partial(egin_e, kind=Blind)],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_layers_of_several_kinds_in_one_model(stack):
+    def make(info, hidden_dim, layers, dropout):
+        dims = [info.node_dim, hidden_dim]
+        convs = [layer(info, dim) for layer, dim in zip(STACKS[stack], dims, strict=False)]
+        return GraphClassifier(info, convs, hidden_dim, dropout)
+
+    data = odd_dataset()
+    assert_same(make, data, torch.arange(len(data)))
+
+
+def other_activation(model):
+    model.convs[0].mlp[2] = torch.nn.Tanh()
+
+
+def longer_mlp(model):
+    model.convs[1].mlp.append(BatchNorm(8).double())
+
+
+def no_statistics(model):
+    model.norms[0] = BatchNorm(8, track_running_stats=False).double()
+
+
+def other_scores(model):
+    model.scores[1] = torch.nn.Sequential(model.scores[1], torch.nn.Tanh())
+
+
+@pytest.mark.parametrize("change", [other_activation, longer_mlp, no_statistics, other_scores])
+def test_a_part_exchanged_by_hand_counts(change):
+    data = odd_dataset()
+    model = build(EGIN, data.info)
+    change(model)
+    assert_same_model(model, assemble(data, torch.arange(len(data))))
+
+
 @FAMILY
 @pytest.mark.parametrize("name", ["MUTAG", "Cuneiform"])
 def test_single_precision_on_real_graphs(make, name):
@@ -127,6 +254,34 @@ def test_a_model_that_does_not_know_batches_is_called_as_ever(make):
     batch = assemble(data, torch.arange(4))
     model = build(make, data.info).eval()
     assert torch.equal(logits_of(model, batch), model(batch.graph, batch.node_feats, batch.edge_feats))
+
+
+class Plain(torch.nn.Module):
+    """Somebody's own model, which knows nothing of this package."""
+
+    def __init__(self, info):
+        super().__init__()
+        self.linear = torch.nn.Linear(info.node_dim, info.classes, dtype=torch.float64)
+
+    def forward(self, graph, node_feats, edge_feats):
+        graph.ndata["h"] = self.linear(node_feats)
+        return dgl.sum_nodes(graph, "h")
+
+
+class PlainEmbedding(Plain):
+    def embed(self, graph, node_feats, edge_feats):
+        return 3 * self(graph, node_feats, edge_feats)
+
+
+def test_a_model_of_ones_own_goes_by_the_public_call():
+    data = odd_dataset()
+    batch, model = assemble(data, torch.arange(4)), PlainEmbedding(data.info)
+    scores = model(batch.graph, batch.node_feats, batch.edge_feats)
+    assert torch.equal(logits_of(model, batch), scores)
+    assert torch.equal(embeddings_of(model, batch), 3 * scores)
+    assert logits_of(Plain(data.info), batch).shape == scores.shape
+    with pytest.raises(AttributeError, match="Plain has no `embed`: define embed"):
+        embeddings_of(Plain(data.info), batch)
 
 
 def test_a_hook_on_the_model_or_a_layer_sees_the_call():
