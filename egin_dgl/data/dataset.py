@@ -11,6 +11,7 @@ import torch
 
 from egin_dgl.data.constants import Constants
 from egin_dgl.data.features import Vocabulary
+from egin_dgl.data.ragged import offsets_of
 from egin_dgl.data.tu import TUArrays, arrange_edges
 from egin_dgl.errors import ConfigError
 
@@ -210,4 +211,4 @@ def from_arrays(
 
 def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:
     counts = np.bincount(graph_of, minlength=graphs)
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+    return torch.from_numpy(offsets_of(counts))

@@ -9,7 +9,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.labels import distinct_labels, rank_labels
 from egin_dgl.ewl.rounds import check_method
-from egin_dgl.ewl.signatures import TABLE_METHODS, UNSEEN, ColorTable
+from egin_dgl.ewl.signatures import TABLE_METHODS, UNSEEN, ColorTable, InEdges
 
 ENCODINGS = ("onehot", "hash", "index")
 
@@ -89,13 +89,14 @@ def signature_hashes(graphs: GraphSet, depth: int, method: str = "e-wl") -> np.n
     """
     check_method(method, TABLE_METHODS)
     hashes = _label_hashes(graphs.node_labels)
-    edges = _mix(_label_hashes(graphs.edge_labels) + np.uint64(1)) if method == "e-wl" else np.uint64(1)
-    order = np.argsort(graphs.dst, kind="stable")
-    ends = np.concatenate(([0], np.cumsum(np.bincount(graphs.dst, minlength=graphs.num_nodes))))
+    edges = np.ones(len(graphs.src), dtype=np.uint64)
+    if method == "e-wl":
+        edges = _mix(_label_hashes(graphs.edge_labels) + edges)
+    seen = InEdges.build(graphs, edges)
     for _ in range(depth):
-        messages = _mix(hashes[graphs.src] + edges)[order]
+        messages = _mix(hashes[seen.src] + seen.edge)
         total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(messages, dtype=np.uint64)))
-        hashes = _mix(_mix(hashes) + np.uint64(3) * (total[ends[1:]] - total[ends[:-1]]))
+        hashes = _mix(_mix(hashes) + np.uint64(3) * np.diff(total[seen.offsets]))
     return hashes
 
 

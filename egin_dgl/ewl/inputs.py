@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, join_labels
 
@@ -45,18 +46,16 @@ class GraphSet:
     def edges_by_graph(self) -> tuple[np.ndarray, np.ndarray]:
         """The edges in the order of their graphs, (E,), and where each graph's begin, (G + 1,)."""
         graph = self.graph_of_node[self.dst]
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=len(self)))])
-        return np.argsort(graph, kind="stable"), offsets
+        return np.argsort(graph, kind="stable"), offsets_of(np.bincount(graph, minlength=len(self)))
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "GraphSet":
         """The graphs `indices`, in that order."""
         indices = np.asarray(indices, dtype=np.int64)
         order, edge_offsets = self.edges_by_graph
-        nodes, node_counts = _members(self.node_offsets, indices)
-        edges, edge_counts = _members(edge_offsets, indices)
+        nodes, offsets = gather_rows(self.node_offsets, indices)
+        edges, new_edge_offsets = gather_rows(edge_offsets, indices)
         edges = order[edges]
-        offsets = np.concatenate([[0], np.cumsum(node_counts)])
-        shift = np.repeat(offsets[:-1] - self.node_offsets[indices], edge_counts)
+        shift = np.repeat(offsets[:-1] - self.node_offsets[indices], np.diff(new_edge_offsets))
         return GraphSet(
             offsets,
             self.src[edges] + shift,
@@ -94,7 +93,7 @@ def as_graph_set(
         return as_graph_set(graphs[0], node_labels, edge_labels, decimals, attributes)
     elif hasattr(graphs, "batch_num_nodes"):
         src, dst = (_integers(ends, "edges") for ends in graphs.edges())
-        offsets = np.concatenate([[0], np.cumsum(_integers(graphs.batch_num_nodes(), "node counts"))])
+        offsets = offsets_of(_integers(graphs.batch_num_nodes(), "node counts"))
         nodes, node_labels = _field(graphs.ndata, node_labels, "node")
         edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
     elif hasattr(graphs, "node_feats") and hasattr(graphs, "node_offsets"):
@@ -130,7 +129,7 @@ def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
     if not sets:
         empty, none = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
         return GraphSet(np.zeros(1, dtype=np.int64), empty, empty, none, none)
-    base = np.concatenate([[0], np.cumsum([s.num_nodes for s in sets])])
+    base = offsets_of(np.array([s.num_nodes for s in sets]))
     offsets = [s.node_offsets[1:] + first for s, first in zip(sets, base, strict=False)]
     return GraphSet(
         np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
@@ -177,10 +176,3 @@ def _check(offsets: np.ndarray, src: np.ndarray, dst: np.ndarray) -> None:
         graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         if (graph[src] != graph[dst]).any():
             raise DataError("an edge joins two graphs; src and dst number nodes across the set")
-
-
-def _members(offsets: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The items of the given graphs, in order, and how many each has."""
-    counts = np.diff(offsets)[indices]
-    ends = np.cumsum(counts)
-    return np.arange(counts.sum()) + np.repeat(offsets[indices] - (ends - counts), counts), counts
