@@ -34,6 +34,11 @@ class DatasetInfo:
     size_percentiles: tuple[int, ...] = field(default=(), repr=False)  # nodes of a graph at 0 %, 1 %, … 100 %
     mean_log_degree: float = 0.0  # mean over nodes of log(in-degree + 1)
 
+    @classmethod
+    def from_dict(cls, record: dict) -> "DatasetInfo":
+        """The info that `asdict` described, also when JSON made lists of its tuples."""
+        return cls(**record | {key: tuple(value) for key, value in record.items() if isinstance(value, list)})
+
 
 @dataclass(frozen=True, eq=False)
 class GraphDataset:

@@ -112,7 +112,9 @@ def split_ties(slots: np.ndarray, tied: np.ndarray, rest: np.ndarray) -> None:
     """Split the slots (n,) of tied rows, in place, by the other entries (n, k) of these rows."""
     places = np.flatnonzero(tied)
     rest = rest[places]
-    rest = rest[:, (rest != rest[0]).any(axis=0)]  # large hubs are tied because all of their entries are equal
+    rest = rest[
+        :, (rest != rest[0]).any(axis=0)
+    ]  # large hubs are tied because all of their entries are equal
     order = np.lexsort((*rest.T[::-1], slots[places]))
     places, rest = places[order], rest[order]
     steps = run_starts(slots[places])

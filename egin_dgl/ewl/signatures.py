@@ -165,7 +165,8 @@ def _find(table: np.ndarray, labels: np.ndarray, what: str) -> np.ndarray:
 def _match(table: Signatures, new: Signatures, colors: int, edges: int) -> np.ndarray:
     """The signature of the table that equals each new one, UNSEEN where none does: both are ranked together."""
     own, neighbor, edge = (
-        np.concatenate([getattr(part, field) for part in (table, new)]) for field in ("own", "neighbor", "edge")
+        np.concatenate([getattr(part, field) for part in (table, new)])
+        for field in ("own", "neighbor", "edge")
     )
     offsets = np.concatenate([table.offsets, table.offsets[-1] + new.offsets[1:]])
     tuples, base = combine(neighbor, edge, colors, edges)
