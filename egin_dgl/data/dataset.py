@@ -99,8 +99,13 @@ class GraphDataset:
         ):
             if feats.shape != (len(rows), len(names)):
                 raise ValueError(f"features must be {(len(rows), len(names))}, got {tuple(feats.shape)}")
-        dims = {"node_dim": len(node_names), "edge_dim": len(edge_names)}
-        info = replace(self.info, node_names=node_names, edge_names=edge_names, **dims)
+        info = replace(
+            self.info,
+            node_names=node_names,
+            edge_names=edge_names,
+            node_dim=len(node_names),
+            edge_dim=len(edge_names),
+        )
         return replace(self, info=info, node_feats=node_feats, edge_feats=edge_feats)
 
     def measured_on(self, graphs: Sequence[int]) -> "GraphDataset":
@@ -146,8 +151,12 @@ class Options:
     use_edge_features: bool = True
 
     def __post_init__(self) -> None:
-        valid = {"edges": ("symmetric", "as_given"), "self_loops": ("remove", "keep")}
-        valid |= {"node_features": ("degree", "constant"), "use_edge_features": (True, False)}
+        valid: dict[str, tuple[str | bool, ...]] = {
+            "edges": ("symmetric", "as_given"),
+            "self_loops": ("remove", "keep"),
+            "node_features": ("degree", "constant"),
+            "use_edge_features": (True, False),
+        }
         for option, values in valid.items():
             if getattr(self, option) not in values:
                 choices = " or ".join(map(str, values))

@@ -26,5 +26,6 @@ def row_places(offsets: Tensor, rows: Tensor, total: int | None = None) -> tuple
 def gather_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`row_places` on numpy arrays, with the offsets (n + 1,) of the taken rows in place of their lengths."""
     # Copies, as torch refuses arrays that are read backwards and warns of those that are read-only.
-    places, lengths = row_places(*(torch.from_numpy(np.array(x, order="C")) for x in (offsets, rows)))
+    given, chosen = (torch.from_numpy(np.array(x, order="C")) for x in (offsets, rows))
+    places, lengths = row_places(given, chosen)
     return places.numpy(), offsets_of(lengths.numpy())

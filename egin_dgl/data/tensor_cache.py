@@ -68,5 +68,5 @@ def checksum(tensors: Mapping[str, Tensor], record: dict) -> int:
     """Against damage, not malice: safetensors checks a file's length but not its bytes."""
     total = zlib.crc32(json.dumps(record).encode())
     for name in sorted(tensors):
-        total = zlib.crc32(memoryview(tensors[name].numpy()), zlib.crc32(name.encode(), total))
+        total = zlib.crc32(tensors[name].numpy().data, zlib.crc32(name.encode(), total))
     return total

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from torch import Tensor
 
 from egin_dgl.errors import DataError
 from egin_dgl.ewl import ranking
@@ -80,12 +81,14 @@ def join_labels(parts: Sequence[np.ndarray], what: str) -> np.ndarray:
 
 
 def _as_array(values: object) -> np.ndarray:
-    if hasattr(values, "detach"):
+    if isinstance(values, Tensor):
         values = values.detach().cpu()
         # numpy has no bfloat16, and float32 holds every half exactly
         return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
     if isinstance(values, np.ndarray):
         return values if values.dtype != object else _as_array(values.tolist())
+    if not isinstance(values, Iterable):
+        raise DataError(f"labels must be a list, an array or a tensor, got {type(values).__name__}")
     values = list(values)
     kinds = {type(value) for value in values}
     if str in kinds and len(kinds) > 1:  # numpy would read the 1 of [1, "1"] as a "1"
