@@ -18,8 +18,9 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.transform import Transform
 from egin_dgl.errors import ConfigError
-from egin_dgl.ewl.features import ColorVocabulary, signature_hashes
+from egin_dgl.ewl.features import ColorVocabulary
 from egin_dgl.ewl.inputs import as_graph_set
+from egin_dgl.ewl.rounds import check_whole
 
 ENCODINGS = ("onehot", "embedding", "hash")
 
@@ -42,10 +43,8 @@ class ColorFeatures:
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
             raise ConfigError(f"ewl.encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
-        for name, least in (("depth", 0), ("width", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"ewl.{name} must be a whole number of at least {least}, got {value!r}")
+        check_whole("ewl.depth", self.depth, 0)
+        check_whole("ewl.width", self.width, 1)
 
     def __call__(self, dataset: GraphDataset, train_indices: Sequence[int]) -> "FittedColors":
         """Learn the colours of the training graphs; what was learnt before from the same graphs is read again."""
@@ -89,8 +88,7 @@ class FittedColors(Transform):
             return self.known[1]
         graphs = as_graph_set(dataset, attributes=self.settings.attributes, decimals=self.settings.decimals)
         if self.settings.encoding == "hash":
-            hashes = signature_hashes(graphs, self.settings.depth, self.settings.method)
-            return (hashes % np.uint64(self.settings.width)).astype(np.int64)
+            return self.vocabulary.buckets(graphs, self.settings.width)
         return self.vocabulary.index(graphs)
 
     def apply(self, dataset: GraphDataset) -> GraphDataset:

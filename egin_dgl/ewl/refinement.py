@@ -6,10 +6,9 @@ from itertools import islice
 import numpy as np
 from scipy import sparse
 
-from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.ranking import dense_rank
-from egin_dgl.ewl.rounds import check_method, color_rounds
+from egin_dgl.ewl.rounds import check_method, check_whole, color_rounds
 from egin_dgl.ewl.rows import multiset_slots
 
 
@@ -105,10 +104,8 @@ def refine(
     graphs, node_labels, edge_labels, attributes: see `as_graph_set`. decimals rounds real labels first.
     """
     check_method(method)
-    if depth is not None and (
-        isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0
-    ):
-        raise ConfigError(f"depth must be a whole number of at least 0, or None, got {depth!r}")
+    if depth is not None:
+        check_whole("depth", depth, 0, ", or None")
     graphs = as_graph_set(graphs, node_labels, edge_labels, decimals, attributes)
     colors = list(islice(color_rounds(graphs, method), None if depth is None else depth + 1))
     stable = None if depth is not None and len(colors) == depth + 1 else len(colors) - 1

@@ -25,6 +25,12 @@ def check_method(method: str, valid: tuple[str, ...] = METHODS) -> str:
     return method
 
 
+def check_whole(name: str, value: object, least: int, other: str = "") -> None:
+    """An error unless the value is a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}{other}, got {value!r}")
+
+
 @dataclass
 class _Open:
     """The nodes whose colour may still split, in ascending order of in-degree, and the edges that they see."""
