@@ -105,7 +105,11 @@ def group_edges(
     if nodes << (src_bits + edge_bits) > ranking.KEY_LIMIT:
         order = np.argsort(place)
         return src[order], edge[order]
-    packed = (((place << src_bits) | src) << edge_bits) | edge
+    packed = place  # used up: with a million edges, new arrays cost a tenth of the whole refinement
+    packed <<= src_bits
+    packed |= src
+    packed <<= edge_bits
+    packed |= edge
     packed.sort()
     edge = packed & ((1 << edge_bits) - 1)
     packed >>= edge_bits
