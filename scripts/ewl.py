@@ -21,7 +21,7 @@ from egin_dgl.cli import door
 from egin_dgl.cli.groups import datasets
 from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError
-from egin_dgl.ewl import audit, compare, draw_refinement
+from egin_dgl.ewl import audit, draw_refinement, tell_apart
 from egin_dgl.ewl.rounds import METHODS
 from egin_dgl.reporting.audit import audit_table, duplicates_line
 
@@ -61,7 +61,7 @@ def run_compare(dataset, numbers, options) -> None:
     wanted(numbers, 2, "compare takes the numbers of two graphs")
     first, second = (pick(dataset, number) for number in numbers)
     results = {
-        m: compare(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
+        m: tell_apart(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
     }
     if options.json:
         record = {

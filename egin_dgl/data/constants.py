@@ -85,19 +85,25 @@ class Constants:
     @cached_property
     def edge_table(self) -> Tensor:
         """The few distinct edge vectors, and the void edge δ = 0 last: (K + 1, Q)."""
-        table, _ = self.edge_kinds
+        table, _ = self._few_kinds
         return torch.cat([table, table.new_zeros(1, table.shape[1])])
 
     @cached_property
     def edge_counts(self) -> Tensor:
         """How often each vector of the table occurs around a node, δ once for the node itself: (N, K + 1)."""
-        _, kind = self.edge_kinds
+        _, kind = self._few_kinds
         columns = len(self.edge_table)
         counts = self.edge_feats.new_zeros(self.nodes.total * columns)
         counts.index_add_(0, self.dst * columns + kind, self.edge_feats.new_ones(len(kind)))
         counts = counts.view(-1, columns)
         counts[:, -1] += 1
         return counts
+
+    @property
+    def _few_kinds(self) -> tuple[Tensor, Tensor]:
+        if self.edge_kinds is None:
+            raise ValueError("the distinct edge vectors are many: use edge_vectors and around")
+        return self.edge_kinds
 
     @cached_property
     def edge_vectors(self) -> tuple[Tensor, Offsets]:

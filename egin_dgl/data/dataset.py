@@ -11,6 +11,7 @@ import torch
 
 from egin_dgl.data.constants import Constants
 from egin_dgl.data.features import Vocabulary
+from egin_dgl.data.ragged import offsets_of
 from egin_dgl.data.tu import TUArrays, arrange_edges
 from egin_dgl.errors import ConfigError
 
@@ -32,6 +33,11 @@ class DatasetInfo:
     # Of the training graphs, for models that size themselves by them; see `GraphDataset.measured_on`.
     size_percentiles: tuple[int, ...] = field(default=(), repr=False)  # nodes of a graph at 0 %, 1 %, … 100 %
     mean_log_degree: float = 0.0  # mean over nodes of log(in-degree + 1)
+
+    @classmethod
+    def from_dict(cls, record: dict) -> "DatasetInfo":
+        """The info that `asdict` described, also when JSON made lists of its tuples."""
+        return cls(**record | {key: tuple(value) for key, value in record.items() if isinstance(value, list)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +99,13 @@ class GraphDataset:
         ):
             if feats.shape != (len(rows), len(names)):
                 raise ValueError(f"features must be {(len(rows), len(names))}, got {tuple(feats.shape)}")
-        dims = {"node_dim": len(node_names), "edge_dim": len(edge_names)}
-        info = replace(self.info, node_names=node_names, edge_names=edge_names, **dims)
+        info = replace(
+            self.info,
+            node_names=node_names,
+            edge_names=edge_names,
+            node_dim=len(node_names),
+            edge_dim=len(edge_names),
+        )
         return replace(self, info=info, node_feats=node_feats, edge_feats=edge_feats)
 
     def measured_on(self, graphs: Sequence[int]) -> "GraphDataset":
@@ -140,8 +151,12 @@ class Options:
     use_edge_features: bool = True
 
     def __post_init__(self) -> None:
-        valid = {"edges": ("symmetric", "as_given"), "self_loops": ("remove", "keep")}
-        valid |= {"node_features": ("degree", "constant"), "use_edge_features": (True, False)}
+        valid: dict[str, tuple[str | bool, ...]] = {
+            "edges": ("symmetric", "as_given"),
+            "self_loops": ("remove", "keep"),
+            "node_features": ("degree", "constant"),
+            "use_edge_features": (True, False),
+        }
         for option, values in valid.items():
             if getattr(self, option) not in values:
                 choices = " or ".join(map(str, values))
@@ -210,4 +225,4 @@ def from_arrays(
 
 def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:
     counts = np.bincount(graph_of, minlength=graphs)
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+    return torch.from_numpy(offsets_of(counts))

@@ -59,10 +59,10 @@ class Columns:
         if attributes is not None:
             matrix[:, : self.attributes] = attributes
         start, unseen = self.attributes, 0
-        for column, known in enumerate(self.labels):
+        for known, column in zip(self.labels, () if labels is None else labels.T, strict=True):
             values = np.asarray(known, dtype=np.int64)
-            position = np.minimum(np.searchsorted(values, labels[:, column]), len(values) - 1)
-            hit = values[position] == labels[:, column]
+            position = np.minimum(np.searchsorted(values, column), len(values) - 1)
+            hit = values[position] == column
             matrix[np.flatnonzero(hit), start + position[hit]] = 1
             start, unseen = start + len(values), unseen + int((~hit).sum())
         return matrix, unseen

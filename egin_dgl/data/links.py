@@ -68,11 +68,12 @@ class Links:
 
     def equals(self, other: "Links") -> bool:
         """Whether both are the same matrix."""
-        if (self.weights is None) != (other.weights is None):
-            return False
         pairs = [(self.starts, other.starts), (self.columns, other.columns)]
         pairs += [(self.rows.on_device, other.rows.on_device), (self.grid.on_device, other.grid.on_device)]
-        pairs += [] if self.weights is None else [(self.weights, other.weights)]
+        if self.weights is not None and other.weights is not None:
+            pairs.append((self.weights, other.weights))
+        elif self.weights is not other.weights:
+            return False
         return all(torch.equal(mine, theirs) for mine, theirs in pairs)
 
 

@@ -4,22 +4,19 @@ import hashlib
 import json
 import logging
 import os
-import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
+from functools import partial
 
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
 from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, Options, from_arrays
 from egin_dgl.data.download import DEFAULT_URL
 from egin_dgl.data.features import Vocabulary
-from egin_dgl.data.sources import cache_dir, find_raw
+from egin_dgl.data.sources import find_raw
+from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.files import atomic_path
 
 # Of the processed cache and the encoding: raised when either changes, so that old files are not read.
 FORMAT = 2
@@ -51,26 +48,35 @@ def load_tu(
             f"expect knows graphs, classes, node_dim and edge_dim, not {', '.join(sorted(wrong))}"
         )
     raw = find_raw(name, root, url)
-    content = {"format": FORMAT, "raw": raw.digest(), **asdict(options)}
-    content |= {
+    content = {
+        "format": FORMAT,
+        "raw": raw.digest(),
+        **asdict(options),
         "vocabulary": vocabulary and vocabulary.to_json(),
         "classes": class_names and list(class_names),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    path = cache_dir() / "processed" / f"{name}-{digest[:20]}.safetensors"
+    kept = TensorCache.of("processed", digest, name)
 
-    dataset = _restore(path, digest, raw.origin) if cache else None
+    dataset = kept.read(partial(_restore, digest=digest, origin=raw.origin)) if cache else None
     if dataset is None:
         arrays = read_tu(raw, need_labels=class_names is None)
-        reuse = {"vocabulary": vocabulary, "class_names": class_names}
-        dataset = from_arrays(arrays, name, options, **reuse, digest=digest, origin=raw.origin)
+        dataset = from_arrays(
+            arrays,
+            name,
+            options,
+            vocabulary=vocabulary,
+            class_names=class_names,
+            digest=digest,
+            origin=raw.origin,
+        )
         if dataset.info.classes < 2:
             only = dataset.info.class_names[0]
             raise DataError(
                 f"{raw.path('graph_labels')} has one class only ({only}); there is nothing to learn"
             )
         if cache:
-            _store(dataset, path)
+            kept.write({key: getattr(dataset, key) for key in TENSORS}, _record(dataset))
     _check(dataset, expect or {}, use_edge_features)
     log.info("%s: %s", name, raw.origin)
     return dataset
@@ -89,42 +95,20 @@ def _check(dataset: GraphDataset, expect: Mapping[str, int | Sequence[int]], use
             )
 
 
-def _checksum(tensors: Mapping[str, torch.Tensor]) -> int:
-    """Against damage, not malice: safetensors checks a file's length but not its bytes."""
-    total = 0
-    for key in TENSORS:
-        total = zlib.crc32(tensors[key].numpy(), total)
-    return total
+def _record(dataset: GraphDataset) -> dict:
+    """What the cache keeps beside the tensors."""
+    vocabulary = dataset.vocabulary and dataset.vocabulary.to_json()
+    return {"info": asdict(dataset.info), "notes": dataset.notes, "vocabulary": vocabulary}
 
 
-def _store(dataset: GraphDataset, path: Path) -> None:
-    tensors = {key: getattr(dataset, key).contiguous() for key in TENSORS}
-    header = {"info": asdict(dataset.info), "digest": dataset.digest, "notes": dataset.notes}
-    header |= {"vocabulary": dataset.vocabulary.to_json(), "checksum": _checksum(tensors)}
-    try:
-        with atomic_path(path) as temporary:
-            save_file(tensors, temporary, metadata={"dataset": json.dumps(header)})
-    except (OSError, SafetensorError) as error:  # a full or read-only disk costs time, not the run
-        log.warning("cannot cache %s: %s", path, error)
-
-
-def _restore(path: Path, digest: str, origin: str) -> GraphDataset | None:
-    if not path.is_file():
-        return None
-    try:
-        with safe_open(path, "pt") as file:
-            tensors = {key: file.get_tensor(key) for key in TENSORS}
-            header = json.loads(file.metadata()["dataset"])
-        if header["checksum"] != _checksum(tensors) or header["digest"] != digest:
-            raise ValueError("checksum does not match")
-        info = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in header["info"].items()
-        }
-        notes, vocabulary = tuple(header["notes"]), Vocabulary.from_json(header["vocabulary"])
-        for note in notes:  # as when the files were first read
-            log.warning(note)
-        dataset = GraphDataset(DatasetInfo(**info), **tensors, digest=digest, origin=origin)
-        return replace(dataset, vocabulary=vocabulary, notes=notes)
-    except (OSError, SafetensorError, DataError, KeyError, TypeError, ValueError) as error:
-        log.warning("%s is damaged (%s) and is made again", path, error)
-        return None
+def _restore(tensors: dict[str, Tensor], record: dict, digest: str, origin: str) -> GraphDataset:
+    for note in record["notes"]:  # as when the files were first read
+        log.warning(note)
+    return GraphDataset(
+        DatasetInfo.from_dict(record["info"]),
+        **tensors,
+        digest=digest,
+        origin=origin,
+        vocabulary=Vocabulary.from_json(record["vocabulary"]),
+        notes=tuple(record["notes"]),
+    )

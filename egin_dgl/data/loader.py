@@ -15,6 +15,7 @@ from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.links import Links, Offsets
+from egin_dgl.data.ragged import row_places
 
 # Nodes and edges laid out at once: enough that laying out costs little per batch, and bounded.
 AT_ONCE = 2**18
@@ -32,15 +33,13 @@ class Layout:
     """Where the rows of chosen graphs lie in a flat tensor, and in the batches that the graphs are dealt to."""
 
     def __init__(self, offsets: Offsets, graphs: Tensor, on_host: np.ndarray, batch_size: int):
-        first = offsets.on_device[graphs]
-        self.sizes = offsets.on_device[graphs + 1] - first
         ends = (offsets.on_host[on_host + 1] - offsets.on_host[on_host]).cumsum()
         self.total = int(ends[-1]) if len(ends) else 0
+        self.positions, self.sizes = row_places(offsets.on_device, graphs, self.total)
         # Of the batches, and known on the host: a GPU is never asked how large they are.
         self.bounds = [0, *ends[batch_size - 1 : -1 : batch_size].tolist(), self.total]
         starts = self.sizes.cumsum(0) - self.sizes
-        self.positions = torch.arange(self.total, device=first.device) + self.spread(first - starts)
-        begins = torch.arange(len(graphs), device=first.device) // batch_size * batch_size
+        begins = torch.arange(len(graphs), device=starts.device) // batch_size * batch_size
         self.starts = starts - starts[begins]  # of each graph, within its batch
 
     def spread(self, values: Tensor) -> Tensor:

@@ -48,6 +48,7 @@ def bonds(
         start += size
     one_way = np.concatenate(edges, axis=1)
     both_ways = np.concatenate([one_way, one_way[::-1]], axis=1)
+    bond_labels = np.tile(np.concatenate(labels), 2)[:, None]
     arrays = TUArrays(
         node_graph=np.concatenate(owners),
         src=both_ways[0],
@@ -55,10 +56,10 @@ def bonds(
         graphs=int(graphs),
         graph_labels=np.arange(graphs) % 2,
         node_labels=np.concatenate(atoms)[:, None],
-        edge_labels=np.tile(np.concatenate(labels), 2)[:, None],
+        edge_labels=bond_labels,
     )
     recipe = f"bonds graphs={graphs} skeletons={skeletons} seed={seed} use_edge_features={use_edge_features}"
-    digest = hashlib.sha256(b"".join(x.tobytes() for x in (both_ways, arrays.edge_labels)) + recipe.encode())
+    digest = hashlib.sha256(b"".join(x.tobytes() for x in (both_ways, bond_labels)) + recipe.encode())
     options = Options(use_edge_features=use_edge_features)
     dataset = from_arrays(arrays, "bonds", options, digest=digest.hexdigest(), origin=f"generated: {recipe}")
     return replace(dataset, info=replace(dataset.info, class_names=CLASSES))

@@ -43,10 +43,10 @@ class TUArrays:
     edge_attributes: np.ndarray | None = None
     warnings: tuple[str, ...] = ()
 
-    def noting(self, message: str, **changes: object) -> "TUArrays":
-        """A changed copy that remembers, and logs, what was changed in the data."""
+    def noting(self, message: str) -> "TUArrays":
+        """A copy that remembers, and logs, what was changed in the data."""
         log.warning(message)
-        return replace(self, warnings=(*self.warnings, message), **changes)
+        return replace(self, warnings=(*self.warnings, message))
 
 
 def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
@@ -72,7 +72,7 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
         absent = f"but {raw.path('graph_labels')} has only {len(labels)} rows"
         _refuse(graph_ids > len(labels), where, lambda row: f"graph id {graph_ids[row]}, {absent}")
     _refuse(
-        ((edges < 1) | (edges > nodes)).any(axis=1),
+        np.any((edges < 1) | (edges > nodes), axis=1),
         raw.path("A"),
         lambda row: f"edge {edges[row, 0]}, {edges[row, 1]} leaves the nodes 1 to {nodes} that {where} lists",
     )

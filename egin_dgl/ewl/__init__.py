@@ -5,23 +5,23 @@ from importlib import import_module
 from egin_dgl.ewl.audit import Audit, audit, duplicate_groups
 from egin_dgl.ewl.features import ColorVocabulary
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.isomorphism import Comparison, compare
+from egin_dgl.ewl.isomorphism import Verdict, tell_apart
 from egin_dgl.ewl.refinement import Refinement, refine
 
 __all__ = [
     "Audit",
     "ColorVocabulary",
-    "Comparison",
     "GraphSet",
     "Refinement",
+    "Verdict",
     "WLKernel",
     "as_graph_set",
     "audit",
-    "compare",
     "draw_refinement",
     "duplicate_groups",
     "make_svm",
     "refine",
+    "tell_apart",
 ]
 
 # What needs scikit-learn or matplotlib is imported when it is used.

@@ -175,8 +175,8 @@ def _leaks(
     duplicates: Sequence[tuple[int, ...]], folds: Sequence[Sequence[int]], count: int
 ) -> tuple[Leak, ...]:
     fold_of = np.full(count, -1)
-    for number, members in enumerate(folds):
-        members = np.asarray(members, dtype=np.int64)
+    for number, part in enumerate(folds):
+        members = np.asarray(part, dtype=np.int64)
         if len(members) and not 0 <= members.min() <= members.max() < count:
             raise DataError(f"fold {number} names a graph outside 0 to {count - 1}")
         fold_of[members] = number

@@ -49,11 +49,16 @@ def draw_refinement(
         count = refinement.num_colors(panel)
         size = 240 if graphs.num_nodes <= 30 else 90
         axes.scatter(
-            *places.T, s=size, c=_palette(refinement.colors[panel], count), edgecolors="#333333", zorder=2
+            places[:, 0],
+            places[:, 1],
+            s=size,
+            c=_palette(refinement.colors[panel], count),
+            edgecolors="#333333",
+            zorder=2,
         )
         if graphs.num_nodes <= 60:
-            for place, color in zip(places, refinement.colors[panel], strict=True):
-                axes.text(*place, str(color), ha="center", va="center", fontsize=7, zorder=3)
+            for (x, y), color in zip(places.tolist(), refinement.colors[panel], strict=True):
+                axes.text(x, y, str(color), ha="center", va="center", fontsize=7, zorder=3)
         stable = (
             " (stable)" if refinement.stable_depth is not None and panel >= refinement.stable_depth else ""
         )
@@ -134,7 +139,7 @@ def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_nam
 
 def _name(label: object, names: Sequence[str] | None) -> str:
     """A one-hot row by its column's name, other labels by their value."""
-    values = np.atleast_1d(label)
+    values = np.atleast_1d(np.asarray(label))
     if values.dtype.kind in "if" and values.size > 1 and values.sum() == 1 and set(values.tolist()) <= {0, 1}:
         column = int(values.argmax())
         return names[column] if names is not None and len(names) == len(values) else str(column)

@@ -8,8 +8,8 @@ import numpy as np
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.labels import distinct_labels, rank_labels
-from egin_dgl.ewl.rounds import check_method
-from egin_dgl.ewl.signatures import TABLE_METHODS, UNSEEN, ColorTable
+from egin_dgl.ewl.rounds import check_method, check_whole
+from egin_dgl.ewl.signatures import TABLE_METHODS, UNSEEN, ColorTable, InEdges
 
 ENCODINGS = ("onehot", "hash", "index")
 
@@ -33,8 +33,7 @@ class ColorVocabulary:
 
         reading: node_labels, edge_labels, decimals and attributes of `as_graph_set`.
         """
-        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
-            raise ConfigError(f"depth must be a whole number of at least 0, got {depth!r}")
+        check_whole("depth", depth, 0)
         graphs = as_graph_set(graphs, **reading)
         graphs = graphs if indices is None else graphs.subset(indices)
         return cls(ColorTable.fit(graphs, method, depth)[0])
@@ -58,6 +57,11 @@ class ColorVocabulary:
         colors = self.table.lookup(as_graph_set(graphs, **reading))[-1]
         return np.where(colors == UNSEEN, self.unknown, colors)
 
+    def buckets(self, graphs: object, width: int, **reading) -> np.ndarray:
+        """Which of `width` buckets the hash of each node's signature falls into: (N,) int64."""
+        hashes = signature_hashes(as_graph_set(graphs, **reading), self.depth, self.table.method)
+        return (hashes % np.uint64(width)).astype(np.int64)
+
     def encode(self, graphs: object, encoding: str = "onehot", width: int = 64, **reading) -> np.ndarray:
         """Colours as onehot (N, K + 1) or hash (N, width) float32 rows, or as index (N,) int64."""
         if encoding == "index":
@@ -65,10 +69,8 @@ class ColorVocabulary:
         if encoding == "onehot":
             return _one_hot(self.index(graphs, **reading), self.size + 1)
         if encoding == "hash":
-            if isinstance(width, bool) or not isinstance(width, (int, np.integer)) or width < 1:
-                raise ConfigError(f"width must be a whole number of at least 1, got {width!r}")
-            hashes = signature_hashes(as_graph_set(graphs, **reading), self.depth, self.table.method)
-            return _one_hot((hashes % np.uint64(width)).astype(np.int64), width)
+            check_whole("width", width, 1)
+            return _one_hot(self.buckets(graphs, width, **reading), width)
         raise ConfigError(f"encoding must be {' or '.join(ENCODINGS)}, got {encoding!r}")
 
     def to_dict(self) -> dict:
@@ -89,13 +91,14 @@ def signature_hashes(graphs: GraphSet, depth: int, method: str = "e-wl") -> np.n
     """
     check_method(method, TABLE_METHODS)
     hashes = _label_hashes(graphs.node_labels)
-    edges = _mix(_label_hashes(graphs.edge_labels) + np.uint64(1)) if method == "e-wl" else np.uint64(1)
-    order = np.argsort(graphs.dst, kind="stable")
-    ends = np.concatenate(([0], np.cumsum(np.bincount(graphs.dst, minlength=graphs.num_nodes))))
+    edges = np.ones(len(graphs.src), dtype=np.uint64)
+    if method == "e-wl":
+        edges = _mix(_label_hashes(graphs.edge_labels) + edges)
+    seen = InEdges.build(graphs, edges)
     for _ in range(depth):
-        messages = _mix(hashes[graphs.src] + edges)[order]
+        messages = _mix(hashes[seen.src] + seen.edge)
         total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(messages, dtype=np.uint64)))
-        hashes = _mix(_mix(hashes) + np.uint64(3) * (total[ends[1:]] - total[ends[:-1]]))
+        hashes = _mix(_mix(hashes) + np.uint64(3) * np.diff(total[seen.offsets]))
     return hashes
 
 

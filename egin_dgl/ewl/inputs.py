@@ -1,11 +1,15 @@
 """One flat record for every way of giving graphs: DGL graphs, a GraphDataset, plain arrays, or a list of these."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import dgl
 import numpy as np
+from torch import Tensor
 
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, join_labels
 
@@ -45,18 +49,16 @@ class GraphSet:
     def edges_by_graph(self) -> tuple[np.ndarray, np.ndarray]:
         """The edges in the order of their graphs, (E,), and where each graph's begin, (G + 1,)."""
         graph = self.graph_of_node[self.dst]
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=len(self)))])
-        return np.argsort(graph, kind="stable"), offsets
+        return np.argsort(graph, kind="stable"), offsets_of(np.bincount(graph, minlength=len(self)))
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "GraphSet":
         """The graphs `indices`, in that order."""
         indices = np.asarray(indices, dtype=np.int64)
         order, edge_offsets = self.edges_by_graph
-        nodes, node_counts = _members(self.node_offsets, indices)
-        edges, edge_counts = _members(edge_offsets, indices)
+        nodes, offsets = gather_rows(self.node_offsets, indices)
+        edges, new_edge_offsets = gather_rows(edge_offsets, indices)
         edges = order[edges]
-        offsets = np.concatenate([[0], np.cumsum(node_counts)])
-        shift = np.repeat(offsets[:-1] - self.node_offsets[indices], edge_counts)
+        shift = np.repeat(offsets[:-1] - self.node_offsets[indices], np.diff(new_edge_offsets))
         return GraphSet(
             offsets,
             self.src[edges] + shift,
@@ -82,22 +84,19 @@ def as_graph_set(
     the name of a field; for a list of graphs a list of labels.
     attributes: False leaves out the continuous columns of a GraphDataset, so that only the discrete labels count.
     """
+    if isinstance(graphs, tuple) and graphs and isinstance(graphs[0], dgl.DGLGraph):  # (graph, class)
+        graphs = graphs[0]
+    nodes: object = None
+    edges: object = None
     if isinstance(graphs, GraphSet):
-        offsets, src, dst, nodes, edges = (
-            graphs.node_offsets,
-            graphs.src,
-            graphs.dst,
-            graphs.node_labels,
-            graphs.edge_labels,
-        )
-    elif isinstance(graphs, tuple) and graphs and hasattr(graphs[0], "batch_num_nodes"):  # (graph, class)
-        return as_graph_set(graphs[0], node_labels, edge_labels, decimals, attributes)
-    elif hasattr(graphs, "batch_num_nodes"):
+        offsets, src, dst = graphs.node_offsets, graphs.src, graphs.dst
+        nodes, edges = graphs.node_labels, graphs.edge_labels
+    elif isinstance(graphs, dgl.DGLGraph):
         src, dst = (_integers(ends, "edges") for ends in graphs.edges())
-        offsets = np.concatenate([[0], np.cumsum(_integers(graphs.batch_num_nodes(), "node counts"))])
+        offsets = offsets_of(_integers(graphs.batch_num_nodes(), "node counts"))
         nodes, node_labels = _field(graphs.ndata, node_labels, "node")
         edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
-    elif hasattr(graphs, "node_feats") and hasattr(graphs, "node_offsets"):
+    elif isinstance(graphs, GraphDataset):
         offsets, src, dst = (_integers(getattr(graphs, k), k) for k in ("node_offsets", "src", "dst"))
         skip = (0, 0) if attributes else (graphs.info.node_attributes, graphs.info.edge_attributes)
         nodes, edges = graphs.node_feats[:, skip[0] :], graphs.edge_feats[:, skip[1] :]
@@ -105,10 +104,11 @@ def as_graph_set(
         src, dst = _integers(graphs[0], "src"), _integers(graphs[1], "dst")
         offsets = _integers(graphs[2], "num_nodes or node_offsets")
         offsets = np.array([0, int(offsets)]) if offsets.ndim == 0 else offsets
-        nodes = edges = None
         _check(offsets, src, dst)
     elif isinstance(graphs, Sequence) and not isinstance(graphs, str):
-        return _concatenate(graphs, node_labels, edge_labels, decimals, attributes)
+        labels = [(_labels_of(node_labels, k), _labels_of(edge_labels, k)) for k in range(len(graphs))]
+        pairs = zip(graphs, labels, strict=True)
+        return concatenate([as_graph_set(graph, *own, decimals, attributes) for graph, own in pairs])
     else:
         raise DataError(
             f"cannot read graphs from {type(graphs).__name__}: give a DGLGraph, a GraphDataset, "
@@ -130,7 +130,7 @@ def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
     if not sets:
         empty, none = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
         return GraphSet(np.zeros(1, dtype=np.int64), empty, empty, none, none)
-    base = np.concatenate([[0], np.cumsum([s.num_nodes for s in sets])])
+    base = offsets_of(np.array([s.num_nodes for s in sets]))
     offsets = [s.node_offsets[1:] + first for s, first in zip(sets, base, strict=False)]
     return GraphSet(
         np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
@@ -141,22 +141,23 @@ def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
     )
 
 
-def _concatenate(graphs, node_labels, edge_labels, decimals, attributes) -> GraphSet:
-    parts = []
-    for k, graph in enumerate(graphs):
-        labels = (x if x is None or isinstance(x, str) else x[k] for x in (node_labels, edge_labels))
-        parts.append(as_graph_set(graph, *labels, decimals, attributes))
-    return concatenate(parts)
+def _labels_of(labels: object, graph: int) -> object:
+    """The labels of one graph in a list of graphs; the name of a field is the same for all."""
+    if labels is None or isinstance(labels, str):
+        return labels
+    if not isinstance(labels, (Sequence, np.ndarray, Tensor)):
+        raise DataError(f"labels of a list of graphs must be a list too, got {type(labels).__name__}")
+    return labels[graph]
 
 
 def _integers(values: object, what: str) -> np.ndarray:
-    array = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise DataError(f"{what} must be integers, got {array.dtype}")
     return array.astype(np.int64, copy=False)
 
 
-def _field(data, labels: object, what: str) -> tuple[object, object]:
+def _field(data: Mapping[str, Tensor], labels: object, what: str) -> tuple[object, object]:
     """The default labels of a DGLGraph and the labels to use instead; a string names a field."""
     if isinstance(labels, str):
         if labels not in data:
@@ -177,10 +178,3 @@ def _check(offsets: np.ndarray, src: np.ndarray, dst: np.ndarray) -> None:
         graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         if (graph[src] != graph[dst]).any():
             raise DataError("an edge joins two graphs; src and dst number nodes across the set")
-
-
-def _members(offsets: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The items of the given graphs, in order, and how many each has."""
-    counts = np.diff(offsets)[indices]
-    ends = np.cumsum(counts)
-    return np.arange(counts.sum()) + np.repeat(offsets[indices] - (ends - counts), counts), counts

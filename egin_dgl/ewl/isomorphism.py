@@ -1,5 +1,6 @@
 """Are two graphs the same? Colour refinement answers fast and often; an exact search settles the rest."""
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Verdict:
     """isomorphic is False when the graphs are told apart, True when an exact search matched them, else None.
 
     depth is the first depth that tells them apart (witnesses are its colours), or the depth at which refinement
@@ -53,7 +54,7 @@ class Comparison:
         )
 
 
-def compare(
+def tell_apart(
     first: object,
     second: object,
     method: str = "e-wl",
@@ -61,8 +62,8 @@ def compare(
     node_labels: tuple | None = None,
     edge_labels: tuple | None = None,
     decimals: int | None = None,
-) -> Comparison:
-    """Compare two graphs by refining their disjoint union, depth by depth, until it tells them apart or is stable.
+) -> Verdict:
+    """Refine the disjoint union of two graphs, depth by depth, until that tells them apart or is stable.
 
     Different histograms prove that the graphs differ; equal ones prove nothing. With exact=True the second case is
     decided, always with node and edge labels respected: 1-WL may not tell apart what an exact search does.
@@ -74,12 +75,12 @@ def compare(
         [as_graph_set(g, n, e, decimals) for g, (n, e) in zip((first, second), labels, strict=True)]
     )
     if len(pair) != 2:
-        raise DataError(f"compare takes two single graphs, got {len(pair)} in all")
+        raise DataError(f"tell_apart takes two single graphs, got {len(pair)} in all")
     depth = 0
     for depth, colors in enumerate(color_rounds(pair, method)):
         if witnesses := _witnesses(pair, colors):
-            return Comparison(method, False, depth, witnesses)
-    return Comparison(method, Matcher(pair).isomorphic(0, 1) if exact else None, depth)
+            return Verdict(method, False, depth, witnesses)
+    return Verdict(method, Matcher(pair).isomorphic(0, 1) if exact else None, depth)
 
 
 def _witnesses(pair: GraphSet, colors: np.ndarray) -> tuple[Witness, ...]:
@@ -109,9 +110,7 @@ class Matcher:
         if len(edges_i) != len(edges_j) or not np.array_equal(ordered, np.sort(colors_j)):
             return False
         if (ordered[1:] != ordered[:-1]).all():
-            return np.array_equal(
-                *(_named_edges(c, e) for c, e in ((colors_i, edges_i), (colors_j, edges_j)))
-            )
+            return np.array_equal(_named_edges(colors_i, edges_i), _named_edges(colors_j, edges_j))
         return _search(colors_i, edges_i, colors_j, edges_j)
 
     def _graph(self, index: int) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +127,11 @@ def _named_edges(colors: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return named[np.lexsort(named.T)]
 
 
-def _bundle(colors: np.ndarray, edges: np.ndarray) -> tuple[list[tuple], dict[tuple[int, int], tuple]]:
+# Names of the nodes, and the labels between each joined pair of them.
+Bundled = tuple[list[tuple], dict[tuple[int, int], tuple]]
+
+
+def _bundle(colors: np.ndarray, edges: np.ndarray) -> Bundled:
     """Node names and one bundle for each joined pair of nodes, so that no matcher sees a multigraph or a loop."""
     bundles: dict[tuple[int, int], list[int]] = {}
     for source, target, label in edges.tolist():
@@ -140,27 +143,32 @@ def _bundle(colors: np.ndarray, edges: np.ndarray) -> tuple[list[tuple], dict[tu
 
 def _search(colors_i: np.ndarray, edges_i: np.ndarray, colors_j: np.ndarray, edges_j: np.ndarray) -> bool:
     """VF2 on directed graphs, by rustworkx where it is installed, else by networkx."""
-    sides = [_bundle(colors_i, edges_i), _bundle(colors_j, edges_j)]
+    first, second = _bundle(colors_i, edges_i), _bundle(colors_j, edges_j)
     try:
-        import rustworkx as rx
+        return _search_fast(first, second)
     except ImportError:
-        import networkx as nx
+        return _search_slow(first, second)
 
-        built = []
-        for nodes, joined in sides:
-            graph = nx.DiGraph()
-            graph.add_nodes_from((node, {"name": name}) for node, name in enumerate(nodes))
-            graph.add_edges_from((a, b, {"name": labels}) for (a, b), labels in joined.items())
-            built.append(graph)
-        same = {
-            "node_match": lambda a, b: a["name"] == b["name"],
-            "edge_match": lambda a, b: a["name"] == b["name"],
-        }
-        return nx.is_isomorphic(*built, **same)
-    built = []
-    for nodes, joined in sides:
+
+def _search_fast(first: Bundled, second: Bundled) -> bool:
+    import rustworkx as rx
+
+    def build(side: Bundled) -> rx.PyDiGraph:
         graph = rx.PyDiGraph()
-        graph.add_nodes_from(nodes)
-        graph.add_edges_from([(a, b, labels) for (a, b), labels in joined.items()])
-        built.append(graph)
-    return rx.is_isomorphic(*built, lambda a, b: a == b, lambda a, b: a == b, id_order=False)
+        graph.add_nodes_from(side[0])
+        graph.add_edges_from([(a, b, labels) for (a, b), labels in side[1].items()])
+        return graph
+
+    return rx.is_isomorphic(build(first), build(second), operator.eq, operator.eq, id_order=False)
+
+
+def _search_slow(first: Bundled, second: Bundled) -> bool:
+    import networkx as nx
+
+    def build(side: Bundled) -> nx.DiGraph:
+        graph = nx.DiGraph()
+        graph.add_nodes_from((node, {"name": name}) for node, name in enumerate(side[0]))
+        graph.add_edges_from((a, b, {"name": labels}) for (a, b), labels in side[1].items())
+        return graph
+
+    return nx.is_isomorphic(build(first), build(second), node_match=operator.eq, edge_match=operator.eq)

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from torch import Tensor
 
 from egin_dgl.errors import DataError
+from egin_dgl.ewl import ranking
 from egin_dgl.ewl.ranking import combine, dense_rank
 
 LONGEST_RUN = 22  # 0/1 columns read as one number: exact in float32 too
@@ -79,12 +81,14 @@ def join_labels(parts: Sequence[np.ndarray], what: str) -> np.ndarray:
 
 
 def _as_array(values: object) -> np.ndarray:
-    if hasattr(values, "detach"):
+    if isinstance(values, Tensor):
         values = values.detach().cpu()
         # numpy has no bfloat16, and float32 holds every half exactly
         return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
     if isinstance(values, np.ndarray):
         return values if values.dtype != object else _as_array(values.tolist())
+    if not isinstance(values, Iterable):
+        raise DataError(f"labels must be a list, an array or a tensor, got {type(values).__name__}")
     values = list(values)
     kinds = {type(value) for value in values}
     if str in kinds and len(kinds) > 1:  # numpy would read the 1 of [1, "1"] as a "1"
@@ -105,23 +109,16 @@ def _objects(values: Iterable) -> np.ndarray:
 
 def _clean(array: np.ndarray, what: str, decimals: int | None) -> np.ndarray:
     """Real labels without NaN, rounded; the two zeros need no care, as ranks compare by value."""
-    # One NaN makes the sum NaN; only then every value is looked at, which takes longer.
-    if not np.isfinite(array.sum()) and (nan := np.isnan(array)).any():
+    if (nan := np.isnan(array)).any():
         row = int(np.flatnonzero(nan.any(axis=1))[0])
         raise DataError(f"{what} {row} has the label NaN, which equals nothing: fill or remove it first")
     return array if decimals is None else np.round(array, decimals)
 
 
-def _is_binary(labels: np.ndarray) -> bool:
-    return np.array_equal(labels != 0, labels)
-
-
 def _runs(labels: np.ndarray) -> list[tuple[bool, int]]:
     """(is it binary, how many columns) for each part of the columns: runs of 0/1 columns, single others."""
     width = labels.shape[1]
-    if width == 1 and labels.dtype.kind == "i":  # its smallest and largest value say as much
-        return [(False, 1)]
-    if width <= LONGEST_RUN and _is_binary(labels):
+    if width <= LONGEST_RUN and np.array_equal(labels != 0, labels):  # all at once is faster than by columns
         return [(True, width)] if width else []
     runs: list[tuple[bool, int]] = []
     for binary in ((labels == 0) | (labels == 1)).all(axis=0).tolist():
@@ -135,7 +132,7 @@ def _runs(labels: np.ndarray) -> list[tuple[bool, int]]:
 def _rank_numbers(values: np.ndarray) -> tuple[np.ndarray, int]:
     if values.dtype.kind == "i" and len(values):
         low, high = int(values.min()), int(values.max())
-        if high - low <= 4 * len(values) + 1024:
+        if ranking.table_pays(high - low, len(values)):
             return values - low, high - low + 1
     distinct, ranks = np.unique(values, return_inverse=True)
     return ranks.reshape(-1).astype(np.int64, copy=False), len(distinct)

@@ -5,7 +5,6 @@ The colours are those of a fold's training graphs; a colour that they do not hav
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,21 +12,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.sources import cache_dir
+from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.transform import Transform
 from egin_dgl.errors import ConfigError
-from egin_dgl.ewl.features import ColorVocabulary, signature_hashes
+from egin_dgl.ewl.features import ColorVocabulary
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.files import atomic_path
+from egin_dgl.ewl.rounds import check_whole
 
 ENCODINGS = ("onehot", "embedding", "hash")
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,25 +43,30 @@ class ColorFeatures:
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
             raise ConfigError(f"ewl.encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
-        for name, least in (("depth", 0), ("width", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"ewl.{name} must be a whole number of at least {least}, got {value!r}")
+        check_whole("ewl.depth", self.depth, 0)
+        check_whole("ewl.width", self.width, 1)
 
     def __call__(self, dataset: GraphDataset, train_indices: Sequence[int]) -> "FittedColors":
         """Learn the colours of the training graphs; what was learnt before from the same graphs is read again."""
-        content = json.dumps([1, dataset.digest, asdict(self)]) + str(np.asarray(train_indices).tolist())
-        key = hashlib.sha256(content.encode()).hexdigest()
-        path = cache_dir() / "ewl" / f"{key[:20]}.safetensors"
-        if (kept := read_colors(path, self)) is not None:
-            return kept
-        graphs = as_graph_set(dataset, attributes=self.attributes, decimals=self.decimals)
-        vocabulary = ColorVocabulary.fit(graphs, self.depth, self.method, train_indices)
-        fitted = FittedColors(self, vocabulary)
-        fitted = replace(fitted, known=(dataset.digest, fitted.codes(dataset)))
-        if dataset.digest:  # graphs without a digest cannot be recognised
-            write_colors(path, fitted)
+        content = json.dumps([2, dataset.digest, asdict(self)]) + str(np.asarray(train_indices).tolist())
+        kept = TensorCache.of("ewl", hashlib.sha256(content.encode()).hexdigest())
+        if not dataset.digest:  # graphs without a digest cannot be recognised
+            return self._learn(dataset, train_indices)
+        fitted = kept.read(partial(self._restore, digest=dataset.digest))
+        if fitted is None:
+            fitted = self._learn(dataset, train_indices)
+            codes = torch.from_numpy(fitted.codes(dataset))
+            kept.write({"codes": codes}, {"vocabulary": fitted.vocabulary.to_dict()})
         return fitted
+
+    def _learn(self, dataset: GraphDataset, train_indices: Sequence[int]) -> "FittedColors":
+        graphs = as_graph_set(dataset, attributes=self.attributes, decimals=self.decimals)
+        fitted = FittedColors(self, ColorVocabulary.fit(graphs, self.depth, self.method, train_indices))
+        return replace(fitted, known=(dataset.digest, fitted.codes(dataset)))
+
+    def _restore(self, tensors: dict[str, Tensor], record: dict, digest: str) -> "FittedColors":
+        vocabulary = ColorVocabulary.from_dict(record["vocabulary"])
+        return FittedColors(self, vocabulary, (digest, tensors["codes"].numpy()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,7 @@ class FittedColors(Transform):
             return self.known[1]
         graphs = as_graph_set(dataset, attributes=self.settings.attributes, decimals=self.settings.decimals)
         if self.settings.encoding == "hash":
-            hashes = signature_hashes(graphs, self.settings.depth, self.settings.method)
-            return (hashes % np.uint64(self.settings.width)).astype(np.int64)
+            return self.vocabulary.buckets(graphs, self.settings.width)
         return self.vocabulary.index(graphs)
 
     def apply(self, dataset: GraphDataset) -> GraphDataset:
@@ -134,26 +133,3 @@ class ColorEmbedding(nn.Module):
 
     def embed(self, graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         return self.model.embed(graph, self.features(node_feats), edge_feats)
-
-
-def write_colors(path, fitted: FittedColors) -> None:
-    digest, codes = fitted.known
-    header = {"digest": digest, "vocabulary": json.dumps(fitted.vocabulary.to_dict())}
-    try:
-        with atomic_path(path) as temporary:
-            save_file({"codes": torch.from_numpy(codes).contiguous()}, temporary, metadata=header)
-    except (OSError, SafetensorError) as error:  # a full or read-only disk costs time, not the run
-        log.warning("cannot cache %s: %s", path, error)
-
-
-def read_colors(path, settings: ColorFeatures) -> FittedColors | None:
-    if not path.is_file():
-        return None
-    try:
-        with safe_open(path, "pt") as file:
-            header, codes = file.metadata(), file.get_tensor("codes").numpy()
-        vocabulary = ColorVocabulary.from_dict(json.loads(header["vocabulary"]))
-        return FittedColors(settings, vocabulary, (header["digest"], codes))
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        log.warning("%s is damaged (%s) and is made again", path, error)
-        return None

@@ -6,10 +6,10 @@ from itertools import islice
 import numpy as np
 from scipy import sparse
 
-from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.ranking import Rows, class_starts, dense_rank, signature_slots, sorting_order
-from egin_dgl.ewl.rounds import check_method, color_rounds
+from egin_dgl.ewl.ranking import dense_rank
+from egin_dgl.ewl.rounds import check_method, check_whole, color_rounds
+from egin_dgl.ewl.rows import multiset_slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +46,9 @@ class Refinement:
 
         Numbers are ranks by number of nodes, then by the sorted colours.
         """
-        counts = np.diff(self.node_offsets)
-        if len(counts) == 0:
-            return counts
-        by_size = sorting_order(counts, int(counts.max()) + 1)
-        place = np.empty(len(counts), dtype=np.int64)
-        place[by_size] = np.arange(len(counts))
-        order = np.argsort(place[self.graphs.graph_of_node], kind="stable")
-        rows, flat = Rows.of_lengths(counts[by_size]), self.colors[depth][order]
-        rows.sort(flat)
-        sizes, longest = rows.lengths, rows.longest  # the classes: graphs of one size
-        slots = signature_slots(sizes, class_starts(sizes, longest + 1), rows, flat, self.num_colors(depth))
-        return dense_rank(slots, len(slots))[0][place]
+        offsets, colors, count = self.node_offsets, self.colors[depth], self.num_colors(depth)
+        slots = multiset_slots(np.zeros(len(self.graphs), dtype=np.int64), 1, offsets, colors, count)
+        return dense_rank(slots, len(slots))[0]
 
     def graph_stable_depths(self) -> np.ndarray:
         """The first depth at which each graph's own partition stops splitting, (G,); -1 where `depth` came first.
@@ -113,10 +104,8 @@ def refine(
     graphs, node_labels, edge_labels, attributes: see `as_graph_set`. decimals rounds real labels first.
     """
     check_method(method)
-    if depth is not None and (
-        isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0
-    ):
-        raise ConfigError(f"depth must be a whole number of at least 0, or None, got {depth!r}")
+    if depth is not None:
+        check_whole("depth", depth, 0, ", or None")
     graphs = as_graph_set(graphs, node_labels, edge_labels, decimals, attributes)
     colors = list(islice(color_rounds(graphs, method), None if depth is None else depth + 1))
     stable = None if depth is not None and len(colors) == depth + 1 else len(colors) - 1

@@ -10,9 +10,12 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import ranking
 from egin_dgl.ewl.inputs import GraphSet
 from egin_dgl.ewl.labels import rank_labels
-from egin_dgl.ewl.ranking import Rows, class_starts, combine, dense_rank, signature_slots, sorting_order
+from egin_dgl.ewl.ranking import combine, dense_rank, sorting_order
+from egin_dgl.ewl.rows import Rows, signature_slots
 
 METHODS = ("1-wl", "e-wl", "e-wl-ea")
+# With so large a share of nodes alone in their class, copying the others costs less than carrying all along.
+WORTH_LEAVING = 0.25
 
 
 def check_method(method: str, valid: tuple[str, ...] = METHODS) -> str:
@@ -20,6 +23,12 @@ def check_method(method: str, valid: tuple[str, ...] = METHODS) -> str:
     if method not in valid:
         raise ConfigError(f"method must be {' or '.join(valid)}, got {method!r}")
     return method
+
+
+def check_whole(name: str, value: object, least: int, other: str = "") -> None:
+    """An error unless the value is a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}{other}, got {value!r}")
 
 
 @dataclass
@@ -53,16 +62,10 @@ def color_rounds(graphs: GraphSet, method: str) -> Iterator[np.ndarray]:
     degree = np.zeros(len(colors), dtype=np.int64)
     degree[work.nodes] = work.rows.lengths
     # The members of a class must agree in degree before their tuples are compared; from depth 1 on they do.
-    own, bound = combine(colors.copy(), degree, count, int(work.rows.lengths[-1]) + 1)
+    own, bound = combine(colors, degree, count, work.rows.longest + 1)
     own, own_count = dense_rank(own, bound)
-    buffer = np.empty(
-        len(work.src), dtype=np.int64
-    )  # one for all rounds: new memory costs more than filling it
     while len(work.nodes):
-        neighbors = np.take(
-            colors, work.src, out=buffer[: len(work.src)], mode="clip"
-        )  # other modes copy twice
-        tuples, base = combine(neighbors, work.edge, count, work.edge_bound)
+        tuples, base = combine(colors[work.src], work.edge, count, work.edge_bound)
         work.rows.sort(tuples)
         new, new_count, lonely = _split(own, own_count, work, tuples, base)
         if new_count == count:
@@ -71,7 +74,7 @@ def color_rounds(graphs: GraphSet, method: str) -> Iterator[np.ndarray]:
         colors, count = own, own_count = new, new_count
         if method == "e-wl-ea":
             work.edge, work.edge_bound = _edge_colors(work, colors, count)
-        if 4 * np.count_nonzero(lonely) > len(lonely):  # copying the rest costs less than carrying them along
+        if np.count_nonzero(lonely) > WORTH_LEAVING * len(lonely):
             work = work.keep(~lonely)
 
 
@@ -90,26 +93,25 @@ def _index(graphs: GraphSet, method: str) -> _Open:
         edge, bound = np.zeros(len(graphs.src), dtype=np.int64), 1
     else:
         edge, bound = rank_labels(graphs.edge_labels)
-    src, edge = _group(place[graphs.dst], graphs.src, edge, len(nodes), bound)
+    src, edge = group_edges(place[graphs.dst], graphs.src, edge, len(nodes), bound)
     return _Open(nodes, Rows.of_lengths(degree[nodes]), src, edge, max(bound, 1))
 
 
-def _group(
+def group_edges(
     place: np.ndarray, src: np.ndarray, edge: np.ndarray, nodes: int, edges: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """src and edge in the order of place. Sorting all three as one number leaves nothing to gather; place and edge
-    are used up, as new arrays cost more than the work on them where there are millions of edges."""
+    """src and edge in the order of place: all three are sorted as one number, which leaves nothing to gather."""
     src_bits, edge_bits = nodes.bit_length(), edges.bit_length()
     if nodes << (src_bits + edge_bits) > ranking.KEY_LIMIT:
-        order = sorting_order(place, nodes)
+        order = np.argsort(place)
         return src[order], edge[order]
-    packed = place
+    packed = place  # used up: with a million edges, new arrays cost a tenth of the whole refinement
     packed <<= src_bits
     packed |= src
     packed <<= edge_bits
     packed |= edge
     packed.sort()
-    np.bitwise_and(packed, (1 << edge_bits) - 1, out=edge)
+    edge = packed & ((1 << edge_bits) - 1)
     packed >>= edge_bits
     packed &= (1 << src_bits) - 1
     return packed, edge
@@ -120,15 +122,16 @@ def _split(
 ) -> tuple[np.ndarray, int, np.ndarray]:
     """New colours (N,), how many they are, and which of the open nodes are now alone in their class."""
     classes = own[work.nodes]
-    start = class_starts(classes, count)
-    slots = signature_slots(classes, start, work.rows, tuples, base)
+    size = np.bincount(classes, minlength=count)
+    start = np.cumsum(size) - size  # how many open nodes are in smaller classes
+    slots = signature_slots(classes, count, work.rows, tuples, base)
     crowd = np.bincount(slots, minlength=len(slots))
     number = np.cumsum(crowd > 0)  # of the signatures up to each slot
     before = np.concatenate(([0], number))[start]  # signatures of smaller classes
     parts = np.concatenate((before[1:], number[-1:])) - before
     parts = np.maximum(parts, 1)  # classes without an open node stay as they are
     first = np.cumsum(parts) - parts
-    new = first[own] if len(classes) < len(own) else np.empty_like(own)
+    new = first[own]
     new[work.nodes] = (first - before - 1)[classes] + number[slots]
     return new, int(first[-1] + parts[-1]), crowd[slots] == 1
 
@@ -136,7 +139,7 @@ def _split(
 def _edge_colors(work: _Open, colors: np.ndarray, count: int) -> tuple[np.ndarray, int]:
     """d(l) of the edges (i receives, j sends) = rank of (d(l-1), c(l) of i, c(l) of j)."""
     receiver = np.repeat(colors[work.nodes], work.rows.lengths)
-    codes, bound = combine(work.edge.copy(), receiver, work.edge_bound, count)
+    codes, bound = combine(work.edge, receiver, work.edge_bound, count)
     codes, bound = dense_rank(codes, bound)
     codes, bound = combine(codes, colors[work.src], bound, count)
     return dense_rank(codes, bound)

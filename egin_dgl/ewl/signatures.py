@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet
 from egin_dgl.ewl.labels import as_labels, distinct_labels, join_labels, rank_labels
-from egin_dgl.ewl.ranking import Rows, class_starts, combine, dense_rank, signature_slots, sorting_order
+from egin_dgl.ewl.ranking import combine, sorting_order
 from egin_dgl.ewl.refinement import Refinement, refine
 from egin_dgl.ewl.rounds import check_method
+from egin_dgl.ewl.rows import multiset_slots
 
 UNSEEN = -1
 # By Theorem 2 E-WL-EA has the partitions of E-WL, so a table of its own would only be larger.
@@ -28,7 +30,7 @@ class Signatures:
     @classmethod
     def of_nodes(cls, nodes: np.ndarray, in_edges: "InEdges", colors: np.ndarray) -> "Signatures":
         """The signatures of the given nodes at the depth after `colors`."""
-        places, offsets = in_edges.of(nodes)
+        places, offsets = gather_rows(in_edges.offsets, nodes)
         return cls(colors[nodes], offsets, colors[in_edges.src[places]], in_edges.edge[places])
 
     def __len__(self) -> int:
@@ -37,28 +39,17 @@ class Signatures:
 
 @dataclass(frozen=True, eq=False)
 class InEdges:
-    """Edges of a set in the order of the node they end in; edge holds the ranks of their labels."""
+    """Edges of a set in the order of the node they end in, and a number for the label of each."""
 
     offsets: np.ndarray  # (N + 1,)
     src: np.ndarray
     edge: np.ndarray
 
     @classmethod
-    def build(cls, graphs: GraphSet, edge_ranks: np.ndarray) -> "InEdges":
+    def build(cls, graphs: GraphSet, edge: np.ndarray) -> "InEdges":
         order = sorting_order(graphs.dst, graphs.num_nodes)
         degree = np.bincount(graphs.dst, minlength=graphs.num_nodes)
-        return cls(np.concatenate(([0], np.cumsum(degree))), graphs.src[order], edge_ranks[order])
-
-    def of(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the in-edges of the given nodes, and offsets (n + 1,) into them."""
-        return gather_rows(self.offsets, nodes)
-
-
-def gather_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the entries of the given rows, in order, and offsets (n + 1,) into these places."""
-    counts = np.diff(offsets)[rows]
-    ends = np.concatenate(([0], np.cumsum(counts)))
-    return np.arange(ends[-1]) + np.repeat(offsets[rows] - ends[:-1], counts), ends
+        return cls(offsets_of(degree), graphs.src[order], edge[order])
 
 
 class ColorTable:
@@ -142,10 +133,8 @@ class ColorTable:
                 Signatures(**{key: np.asarray(value, dtype=np.int64) for key, value in level.items()})
                 for level in state["levels"]
             ]
-            labels = [
-                _restore(state[key], what) for key, what in (("node_labels", "node"), ("edge_labels", "edge"))
-            ]
-            return cls(state["method"], *labels, levels)
+            nodes, edges = _restore(state["node_labels"], "node"), _restore(state["edge_labels"], "edge")
+            return cls(state["method"], nodes, edges, levels)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"this is not a table of colours: {error!r}") from None
 
@@ -175,19 +164,13 @@ def _find(table: np.ndarray, labels: np.ndarray, what: str) -> np.ndarray:
 
 def _match(table: Signatures, new: Signatures, colors: int, edges: int) -> np.ndarray:
     """The signature of the table that equals each new one, UNSEEN where none does: both are ranked together."""
-    own = np.concatenate([table.own, new.own])
-    lengths = np.concatenate([np.diff(table.offsets), np.diff(new.offsets)])
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    pairs = [np.concatenate([getattr(table, k), getattr(new, k)]) for k in ("neighbor", "edge")]
-    tuples, base = combine(*pairs, colors, edges)
-    longest = int(lengths.max())
-    order = sorting_order(lengths, longest + 1)
-    rows, (places, _) = Rows.of_lengths(lengths[order]), gather_rows(offsets, order)
-    tuples = tuples[places]
-    rows.sort(tuples)
-    classes, count = dense_rank(*combine(own[order], rows.lengths, colors, longest + 1))
-    slots = np.empty(len(own), dtype=np.int64)
-    slots[order] = signature_slots(classes, class_starts(classes, count), rows, tuples, base)
+    own, neighbor, edge = (
+        np.concatenate([getattr(part, field) for part in (table, new)])
+        for field in ("own", "neighbor", "edge")
+    )
+    offsets = np.concatenate([table.offsets, table.offsets[-1] + new.offsets[1:]])
+    tuples, base = combine(neighbor, edge, colors, edges)
+    slots = multiset_slots(own, colors, offsets, tuples, base)
     return _by_number(slots, len(table), len(slots))
 
 

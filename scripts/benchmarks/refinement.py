@@ -1,6 +1,7 @@
 """Colour refinement against networkx and GraKeL, and its growth with the size of one graph: ratios of one run.
 
     python scripts/benchmark.py refinement [--repeats 3]
+    python scripts/benchmark.py refinement --without [--repeats 9]   # what each trick of it is worth
 
 Every time is the best of three turns, and our side starts from the dataset's tensors: reading labels
 and building indices count. networkx and GraKeL start from graphs that are already built.
@@ -21,6 +22,7 @@ import numpy as np
 from grakel import VertexHistogram, WeisfeilerLehman
 from rich.console import Console
 from rich.table import Table
+from tricks import make_graph, worth
 
 from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.errors import DataError
@@ -95,26 +97,6 @@ def compare_on(dataset: GraphDataset, attributes: bool, repeats: int) -> dict[st
 
     ours()  # first calls load code
     return best_of({"ours": ours, "networkx": networkx, "grakel": grakel}, repeats)
-
-
-def make_graph(kind: str, edges: int) -> tuple[tuple, np.ndarray, np.ndarray]:
-    """One graph with node and edge labels. "random N" has N edges a node, and few nodes are alike after two rounds;
-    "torus" is a grid without a border and one marked node in a hundred, where every round has work to do."""
-    rng = np.random.default_rng(0)
-    if kind == "torus":
-        side = round((edges / 4) ** 0.5)
-        nodes = np.arange(side * side).reshape(side, side)
-        a, b = (
-            np.tile(nodes.ravel(), 2),
-            np.concatenate([np.roll(nodes, -1, axis).ravel() for axis in (0, 1)]),
-        )
-        node_labels, edge_labels = rng.random(side * side) < 0.01, np.repeat([0, 1], side * side)
-    else:
-        count = edges // int(kind.split()[1])
-        a, b = rng.integers(0, count, (2, edges // 2))
-        node_labels, edge_labels = rng.integers(0, 5, count), rng.integers(0, 4, edges // 2)
-    graph = (np.concatenate([a, b]), np.concatenate([b, a]), len(node_labels))
-    return graph, node_labels, np.tile(edge_labels, 2)
 
 
 def growth(kind: str) -> dict[str, float]:
@@ -194,11 +176,14 @@ def benchmark_ewl(console: Console, repeats: int = 3) -> bool:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, help="default: 3, with --without 9")
+    parser.add_argument("--without", action="store_true", help="times without each trick over times with all")
     parser.add_argument("--growth", metavar="KIND", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.growth:
         print(json.dumps(growth(arguments.growth)))
+    elif arguments.without:
+        print(worth(arguments.repeats or 9))
     else:
-        sys.exit(0 if benchmark_ewl(Console(), arguments.repeats) else 1)
+        sys.exit(0 if benchmark_ewl(Console(), arguments.repeats or 3) else 1)
