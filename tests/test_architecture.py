@@ -81,3 +81,13 @@ def test_what_the_page_names_is_there():
             file,
             function,
         )
+
+
+def test_a_name_found_by_search_is_the_thing():
+    """No two public functions or classes of the package have the same name."""
+    places = {}
+    for path in modules:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -13,8 +13,8 @@ from running import ROOT
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.reporting.documents.blocks import (
     Block,
+    as_printed,
     find_blocks,
-    lay_out,
     load_register,
     outside_blocks,
     put_block,
@@ -149,10 +149,11 @@ def test_a_block_without_a_place_and_a_wrong_entry_are_told(tmp_path):
 
 def test_a_layout_cuts_what_changes_from_run_to_run_and_keeps_the_first_part_of_a_file():
     run = replace(ONE, fenced=True, without=(r"^[\d,]+ parameters, .*\n",))
-    assert lay_out("\n table  \n1,234 parameters, 3.2 s, in x\n", run) == "```\n table\n```\n"
+    assert as_printed("\n table  \n1,234 parameters, 3.2 s, in x\n", run) == "```\n table\n```\n"
     file = replace(ONE, take="table.md", without=(r", [+−]\d+\.\d(?=\))",))
     assert (
-        lay_out("### Title\n\n| 1.0 (2.0, −1.0) |\n\n### More\n\n| 3 |\n", file) == "Title\n\n| 1.0 (2.0) |\n"
+        as_printed("### Title\n\n| 1.0 (2.0, −1.0) |\n\n### More\n\n| 3 |\n", file)
+        == "Title\n\n| 1.0 (2.0) |\n"
     )
 
 

@@ -4,6 +4,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import dgl
 import numpy as np
@@ -14,6 +15,8 @@ from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.ragged import offsets_of
 from egin_dgl.data.tu import TUArrays, arrange_edges
 from egin_dgl.errors import ConfigError
+
+Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class GraphDataset:
         )
         return replace(self, info=info, node_feats=node_feats, edge_feats=edge_feats)
 
-    def measured_on(self, graphs: Sequence[int]) -> "GraphDataset":
+    def measured_on(self, graphs: Indices) -> "GraphDataset":
         """The same dataset, whose info tells the sizes and degrees of these graphs only, those of a training part."""
         sizes = self.node_offsets.diff().cpu()
         chosen = torch.zeros(len(sizes), dtype=torch.bool)
@@ -142,7 +145,7 @@ TENSORS = tuple(field.name for field in fields(GraphDataset) if field.type is to
 
 
 @dataclass(frozen=True)
-class Options:
+class GraphOptions:
     """How raw arrays become a dataset; checked on creation, before anything is searched or downloaded."""
 
     edges: str = "symmetric"
@@ -166,7 +169,7 @@ class Options:
 def from_arrays(
     arrays: TUArrays,
     name: str,
-    options: Options | None = None,
+    options: GraphOptions | None = None,
     *,
     vocabulary: Vocabulary | None = None,
     class_names: Sequence[str] | None = None,
@@ -178,7 +181,7 @@ def from_arrays(
     With the `vocabulary` and `class_names` of a training set, new graphs get the vectors and class numbers that a
     trained model expects; a class it does not know is −1.
     """
-    options = options or Options()
+    options = options or GraphOptions()
     arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
     vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, options.use_edge_features)
     encoded = vocabulary.encode(arrays)

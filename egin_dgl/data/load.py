@@ -10,7 +10,7 @@ from functools import partial
 
 from torch import Tensor
 
-from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, Options, from_arrays
+from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, GraphOptions, from_arrays
 from egin_dgl.data.download import DEFAULT_URL
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.sources import find_raw
@@ -42,7 +42,7 @@ def load_tu(
     `expect` guards a config against foreign files: graphs, classes, node_dim, edge_dim, each a number or a list of
     accepted ones. `vocabulary` and `class_names` of a training set are for prediction (see `from_arrays`).
     """
-    options = Options(edges, self_loops, node_features, use_edge_features)
+    options = GraphOptions(edges, self_loops, node_features, use_edge_features)
     if wrong := set(expect or {}) - {"graphs", "classes", "node_dim", "edge_dim"}:
         raise ConfigError(
             f"expect knows graphs, classes, node_dim and edge_dim, not {', '.join(sorted(wrong))}"

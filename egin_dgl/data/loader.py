@@ -4,7 +4,7 @@ Several batches are laid out at once and each is a window on them, so that a bat
 What a batch offers is made when first asked for: models that never look at the DGL graph do not pay for it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.links import Links, Offsets
 from egin_dgl.data.ragged import row_places
 
@@ -29,7 +29,7 @@ class Bags(NamedTuple):
     weights: Tensor | None  # (K,), or None where all are one
 
 
-class Layout:
+class RowLayout:
     """Where the rows of chosen graphs lie in a flat tensor, and in the batches that the graphs are dealt to."""
 
     def __init__(self, offsets: Offsets, graphs: Tensor, on_host: np.ndarray, batch_size: int):
@@ -56,12 +56,12 @@ class Chunk:
 
     def __init__(self, dataset: GraphDataset, graphs: Tensor, on_host: np.ndarray, batch_size: int):
         self.dataset, self.graphs, self.on_host, self.batch_size = dataset, graphs, on_host, batch_size
-        self.layouts: dict[Offsets, Layout] = {}
+        self.layouts: dict[Offsets, RowLayout] = {}
         self.made: dict[object, Tensor | tuple[Tensor | None, ...]] = {}
 
-    def layout(self, offsets: Offsets) -> Layout:
+    def layout(self, offsets: Offsets) -> RowLayout:
         if offsets not in self.layouts:
-            self.layouts[offsets] = Layout(offsets, self.graphs, self.on_host, self.batch_size)
+            self.layouts[offsets] = RowLayout(offsets, self.graphs, self.on_host, self.batch_size)
         return self.layouts[offsets]
 
     def once(self, key: object, make: Callable):
@@ -169,11 +169,11 @@ class Batch:
         return graph
 
     @property
-    def _nodes(self) -> Layout:
+    def _nodes(self) -> RowLayout:
         return self.chunk.layout(self.constants.nodes)
 
     @property
-    def _edges(self) -> Layout:
+    def _edges(self) -> RowLayout:
         return self.chunk.layout(self.constants.edges)
 
     def _of_graphs(self, values: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class GraphLoader:
     In order, they are assembled once and kept; shuffled, they are made anew each epoch from the given generator.
     """
 
-    def __init__(self, dataset: GraphDataset, indices: Sequence[int], batch_size: int):
+    def __init__(self, dataset: GraphDataset, indices: Indices, batch_size: int):
         self.dataset = dataset
         self.indices = torch.as_tensor(indices, dtype=torch.int64)
         self.batch_size = batch_size

@@ -1,11 +1,10 @@
 """Zero mean and unit variance for continuous attributes, learnt on the training graphs of a fold only."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
 
-from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.transform import Transform
 
 
@@ -22,7 +21,7 @@ class Standardizer(Transform):
     edge_std: tuple[float, ...] = ()
 
     @classmethod
-    def fit(cls, dataset: GraphDataset, train_indices: Sequence[int] | torch.Tensor) -> "Standardizer":
+    def fit(cls, dataset: GraphDataset, train_indices: Indices) -> "Standardizer":
         """Mean and standard deviation over the nodes and edges of the graphs `train_indices`."""
         training = torch.zeros(len(dataset), dtype=torch.bool, device=dataset.labels.device)
         training[torch.as_tensor(train_indices, dtype=torch.long, device=training.device)] = True

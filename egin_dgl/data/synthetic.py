@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from egin_dgl.data.dataset import GraphDataset, Options, from_arrays
+from egin_dgl.data.dataset import GraphDataset, GraphOptions, from_arrays
 from egin_dgl.data.tu import TUArrays
 from egin_dgl.errors import ConfigError
 
@@ -60,7 +60,7 @@ def bonds(
     )
     recipe = f"bonds graphs={graphs} skeletons={skeletons} seed={seed} use_edge_features={use_edge_features}"
     digest = hashlib.sha256(b"".join(x.tobytes() for x in (both_ways, bond_labels)) + recipe.encode())
-    options = Options(use_edge_features=use_edge_features)
+    options = GraphOptions(use_edge_features=use_edge_features)
     dataset = from_arrays(arrays, "bonds", options, digest=digest.hexdigest(), origin=f"generated: {recipe}")
     return replace(dataset, info=replace(dataset.info, class_names=CLASSES))
 

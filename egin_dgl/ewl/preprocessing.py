@@ -5,7 +5,7 @@ The colours are those of a fold's training graphs; a colour that they do not hav
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -46,7 +46,7 @@ class ColorFeatures:
         check_whole("ewl.depth", self.depth, 0)
         check_whole("ewl.width", self.width, 1)
 
-    def __call__(self, dataset: GraphDataset, train_indices: Sequence[int]) -> "FittedColors":
+    def __call__(self, dataset: GraphDataset, train_indices: Indices) -> "FittedColors":
         """Learn the colours of the training graphs; what was learnt before from the same graphs is read again."""
         content = json.dumps([2, dataset.digest, asdict(self)]) + str(np.asarray(train_indices).tolist())
         kept = TensorCache.of("ewl", hashlib.sha256(content.encode()).hexdigest())
@@ -59,7 +59,7 @@ class ColorFeatures:
             kept.write({"codes": codes}, {"vocabulary": fitted.vocabulary.to_dict()})
         return fitted
 
-    def _learn(self, dataset: GraphDataset, train_indices: Sequence[int]) -> "FittedColors":
+    def _learn(self, dataset: GraphDataset, train_indices: Indices) -> "FittedColors":
         graphs = as_graph_set(dataset, attributes=self.attributes, decimals=self.decimals)
         fitted = FittedColors(self, ColorVocabulary.fit(graphs, self.depth, self.method, train_indices))
         return replace(fitted, known=(dataset.digest, fitted.codes(dataset)))

@@ -16,7 +16,7 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.layers.mlp import MLP, BatchNorm
 from egin_dgl.layers.sum_layer import SumLayer
 from egin_dgl.layers.sums import pooled
-from egin_dgl.models.fused_pass import Block, Fused, Layer, Network, Running, Scores
+from egin_dgl.models.fused_pass import Fused, Layer, Network, NormBlock, Running, Scores
 
 Found = TypeVar("Found")
 
@@ -59,7 +59,7 @@ def factor(model: Classifier, batch: Batch) -> Tensor | float:
     return model.scale
 
 
-def blocks_of(mlp: nn.Module, last_norm: nn.Module) -> list[Block] | None:
+def blocks_of(mlp: nn.Module, last_norm: nn.Module) -> list[NormBlock] | None:
     """The MLP of a layer and the normalisation after it as blocks; None where they are anything else."""
     if type(mlp) is not MLP or any(step.p for step in mlp if isinstance(step, nn.Dropout)):
         return None
@@ -70,7 +70,7 @@ def blocks_of(mlp: nn.Module, last_norm: nn.Module) -> list[Block] | None:
     return all_or_none(map(block_of, linears, norms))
 
 
-def block_of(linear: nn.Module, norm: nn.Module) -> Block | None:
+def block_of(linear: nn.Module, norm: nn.Module) -> NormBlock | None:
     """Both as a block; None where they are not what they seem, not in training, or a hook waits for their call."""
     if type(linear) is not nn.Linear or type(norm) is not BatchNorm or not norm.training:
         return None
@@ -79,7 +79,7 @@ def block_of(linear: nn.Module, norm: nn.Module) -> Block | None:
     mean, variance, batches = norm.running_mean, norm.running_var, norm.num_batches_tracked
     if mean is None or variance is None or batches is None or norm.momentum is None:
         return None
-    return Block(linear, norm, Running(mean, variance, batches, norm.momentum))
+    return NormBlock(linear, norm, Running(mean, variance, batches, norm.momentum))
 
 
 def all_or_none(found: Iterable[Found | None]) -> list[Found] | None:

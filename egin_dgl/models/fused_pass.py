@@ -28,7 +28,7 @@ class Running(NamedTuple):
     momentum: float
 
 
-class Block:
+class NormBlock:
     r"""y = ReLU(norm(x W^T)).
 
     A bias before batch normalisation is subtracted again with the mean: it moves the running mean, and has no gradient.
@@ -70,7 +70,7 @@ class Block:
 class Layer:
     """A sum over neighbours and the blocks after it: (N, D) -> (N, H)."""
 
-    def __init__(self, layer: SumLayer, blocks: list[Block], messages: Messages):
+    def __init__(self, layer: SumLayer, blocks: list[NormBlock], messages: Messages):
         self.eps, self.has_eps, self.blocks = layer.epsilon(), layer.has_eps(), blocks
         self.sums, self.edge_half = messages
 

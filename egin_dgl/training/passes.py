@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import Batch, GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.models.model import embeddings_of, logits_of
@@ -124,7 +124,7 @@ def mixed_precision(device: torch.device, options: TrainerOptions) -> torch.auto
 
 
 def measuring_batches(
-    dataset: GraphDataset, graphs: Sequence[int], sample: bool, generator: torch.Generator
+    dataset: GraphDataset, graphs: Indices, sample: bool, generator: torch.Generator
 ) -> GraphLoader:
     """The graphs in batches of about MOST_ROWS nodes and edges; as a `sample`, one such batch drawn at random."""
     measured = torch.as_tensor(graphs, dtype=torch.int64)

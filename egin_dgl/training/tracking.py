@@ -7,6 +7,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
+from egin_dgl.data.dataset import Indices
 from egin_dgl.evaluation.history import EpochRecord, History
 
 CURVES = {
@@ -36,7 +37,7 @@ class FoldTracker:
         for layer, eps in epsilons.items():
             self.writer.add_scalar(f"epsilon/{layer}", eps, record.epoch)
 
-    def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Sequence[int]) -> None:
+    def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
         """The test part for the projector, each point with its graph's number, class and prediction."""
         rows = [[str(int(v)) for v in row] for row in zip(graphs, labels, predictions, strict=True)]
         self.writer.add_embedding(vectors, rows, metadata_header=["graph", "label", "predicted"], tag="test")

@@ -108,7 +108,7 @@ def outside_blocks(text: str) -> str:
     return BLOCK.sub("", text)
 
 
-def lay_out(output: str, block: Block) -> str:
+def as_printed(output: str, block: Block) -> str:
     """What a command printed or wrote, as it stands in the document."""
     if block.take:
         title, _, body = output.partition("\n")

@@ -15,7 +15,7 @@ from egin_dgl.backend import installed_version
 from egin_dgl.data.sources import find_raw
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.files import write_text
-from egin_dgl.reporting.documents.blocks import Block, lay_out
+from egin_dgl.reporting.documents.blocks import Block, as_printed
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import SweepFolder
 
@@ -32,7 +32,7 @@ def make_block(block: Block, root: Path, folder: Path, fresh: bool = False) -> t
     output = call(shown, root, columns=block.columns)
     if block.take:
         output = (folder / block.take).read_text(encoding="utf-8")
-    return made_with, lay_out(output, block)
+    return made_with, as_printed(output, block)
 
 
 def train_runs(block: Block, root: Path, folder: Path, fresh: bool) -> str:
