@@ -1,10 +1,10 @@
 """Colours as node features: a vocabulary from the training graphs, and three ways of writing a colour."""
 
 import hashlib
-from collections.abc import Sequence
 
 import numpy as np
 
+from egin_dgl.data.dataset import Indices
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.labels import distinct_labels, rank_labels
@@ -27,7 +27,7 @@ class ColorVocabulary:
 
     @classmethod
     def fit(
-        cls, graphs: object, depth: int, method: str = "e-wl", indices: Sequence[int] | None = None, **reading
+        cls, graphs: object, depth: int, method: str = "e-wl", indices: Indices | None = None, **reading
     ) -> "ColorVocabulary":
         """Learn the colours of the given graphs, or of those among them that `indices` names.
 

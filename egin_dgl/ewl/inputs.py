@@ -8,7 +8,7 @@ import dgl
 import numpy as np
 from torch import Tensor
 
-from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, join_labels
@@ -51,7 +51,7 @@ class GraphSet:
         graph = self.graph_of_node[self.dst]
         return np.argsort(graph, kind="stable"), offsets_of(np.bincount(graph, minlength=len(self)))
 
-    def subset(self, indices: Sequence[int] | np.ndarray) -> "GraphSet":
+    def subset(self, indices: Indices) -> "GraphSet":
         """The graphs `indices`, in that order."""
         indices = np.asarray(indices, dtype=np.int64)
         order, edge_offsets = self.edges_by_graph

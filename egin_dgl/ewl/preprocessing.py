@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset, Indices
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.transform import Transform
 from egin_dgl.errors import ConfigError
