@@ -94,6 +94,8 @@ def show_compared(first: str, second: str) -> None:
     for (dataset, model), row in compared(kept(), first, second).iterrows():
 
         def pair(value: str, digits: int, row=row) -> str:
+            if row.isna()[[f"{value}_first", f"{value}_second"]].any():
+                return "–"
             return f"{row[f'{value}_first']:.{digits}f} → {row[f'{value}_second']:.{digits}f}"
 
         def gain(value: str, digits: int, row=row) -> str:
