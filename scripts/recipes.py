@@ -75,15 +75,17 @@ def kept() -> pd.DataFrame:
 
 
 def show_tried(size: str) -> None:
+    """In the order of the file."""
     table = tried(kept(), size)
+    named = yaml.safe_load((ROOT / "docs" / "recipes.yaml").read_text("utf-8"))["recipes"]
     print(
         "| recipe | jump | validation, % | log loss | calibration error | over seeds | test beside, % |\n"
         "|---|---:|---:|---:|---:|---:|---:|"
     )
-    for recipe, row in table.iterrows():
-        print(
-            f"| {recipe} | {row['jump']:.1f} | {row['stretch']:.1f} | {row['log_loss']:.3f} | {row['ece']:.3f} | {row['seeds']:.1f} | {row['test']:.1f} |"
-        )
+    digits = {"jump": 1, "stretch": 1, "log_loss": 3, "ece": 3, "seeds": 1, "test": 1}
+    for recipe, row in table.loc[[name for name in named if name in table.index]].iterrows():
+        cells = ("–" if pd.isna(row[name]) else f"{row[name]:.{count}f}" for name, count in digits.items())
+        print(f"| {' | '.join([str(recipe), *cells])} |")
 
 
 def show_compared(first: str, second: str) -> None:
