@@ -2,6 +2,7 @@
 
     python scripts/benchmark.py steps        # training steps against PyG and DGL: pip install -e ".[bench]" first
     python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL; --without its tricks
+    python scripts/benchmark.py cross_validation   # whole ten-fold cross-validations against PyG
 
 What follows the name goes to the benchmark; --help lists it.
 """
