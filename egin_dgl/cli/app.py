@@ -13,12 +13,14 @@ from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.folds import Folds, Split, fold_numbers, load_folds, make_folds
 from egin_dgl.errors import ConfigError
+from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.ewl import duplicate_groups
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
+from egin_dgl.runs.predictions_file import write_predictions
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.settings import mapping_of, settings_of
 from egin_dgl.training.cores import Share, cores
@@ -64,6 +66,9 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         "majority_accuracy": dataset.majority_accuracy,
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
+    write_predictions(
+        run.predictions, predictions_of(results, splits), dataset.names, dataset.info.class_names
+    )
     publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
     show(summary, run.path)
     return summary

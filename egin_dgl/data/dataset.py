@@ -135,6 +135,11 @@ class GraphDataset:
         return Constants(self)
 
     @property
+    def names(self) -> Sequence[str]:
+        """What each graph is called: its id where it came with one, else its number."""
+        return [str(number) for number in range(len(self))]
+
+    @property
     def majority_accuracy(self) -> float:
         """The accuracy of always answering the commonest class, below which a model has learnt nothing."""
         known = self.labels[self.labels >= 0]

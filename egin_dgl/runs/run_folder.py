@@ -3,6 +3,7 @@
 run.json                  what the run is: model, dataset, settings, versions, processor; written before it trains
 folds.json                which graph is in which part
 fold_00, fold_01, …       its folds
+predictions.csv           what each fold answers for its test graphs
 curves.png, confusion.png
 summary.json              what it came to; there once all else is
 error.txt                 of a job of a sweep that failed: why
@@ -55,6 +56,10 @@ class RunFolder:
     @property
     def summary(self) -> Path:
         return self.path / "summary.json"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.csv"
 
     @property
     def error(self) -> Path:
