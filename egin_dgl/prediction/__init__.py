@@ -1,0 +1,1 @@
+"""What was trained, used: runs loaded again, answers for new graphs, and what the answers rest on."""
