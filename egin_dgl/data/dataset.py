@@ -1,7 +1,7 @@
 """GraphDataset: all graphs of a dataset as flat tensors."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -10,10 +10,10 @@ import dgl
 import numpy as np
 import torch
 
+from egin_dgl.data.arrays import GraphArrays, arrange_edges, distinct
 from egin_dgl.data.constants import Constants
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.ragged import offsets_of
-from egin_dgl.data.tu import TUArrays, arrange_edges
 from egin_dgl.errors import ConfigError
 
 Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
@@ -64,6 +64,10 @@ class GraphDataset:
     origin: str = ""
     vocabulary: Vocabulary | None = None
     notes: tuple[str, ...] = ()  # what reading changed in the data: self-loops removed, graphs dropped
+    ids: tuple[str, ...] = ()  # (G,) what each graph is called where it comes from
+    unseen: Mapping[str, int] = field(default_factory=dict)  # labels not in a given vocabulary, and how often
+    parts: tuple[str, ...] = ()  # (G,) the part of a split each graph was given to, where that was said
+    smiles: tuple[str, ...] = ()  # (G,) of molecules
 
     def __len__(self) -> int:
         return self.info.graphs
@@ -172,7 +176,7 @@ class GraphOptions:
 
 
 def from_arrays(
-    arrays: TUArrays,
+    arrays: GraphArrays,
     name: str,
     options: GraphOptions | None = None,
     *,
@@ -190,18 +194,20 @@ def from_arrays(
     arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
     vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, options.use_edge_features)
     encoded = vocabulary.encode(arrays)
-    notes = arrays.warnings
-    for kind, count in (("node", encoded.unseen_node_labels), ("edge", encoded.unseen_edge_labels)):
-        notes += (f"{count} {kind} label(s) not in the vocabulary",) if count else ()
+    notes = (*arrays.warnings, *encoded.notes)
+    for kind, unseen in (("node", encoded.unseen_node_labels), ("edge", encoded.unseen_edge_labels)):
+        if unseen:
+            named = ", ".join(f"{name} ({count})" for name, count in list(unseen.items())[:10])
+            more = f" and {len(unseen) - 10} others" if len(unseen) > 10 else ""
+            notes += (f"{sum(unseen.values())} {kind} label(s) not in the vocabulary: {named}{more}",)
 
     labels = np.full(arrays.graphs, -1)
     if arrays.graph_labels is not None:
-        values = np.unique(arrays.graph_labels).tolist()
-        class_names = [str(value) for value in values] if class_names is None else class_names
-        number = {
-            value: class_names.index(str(value)) if str(value) in class_names else -1 for value in values
-        }
-        labels = np.array([number[value] for value in arrays.graph_labels.tolist()])
+        known = np.array([value is not None for value in arrays.graph_labels.tolist()], dtype=bool)
+        values, which = distinct(arrays.graph_labels[known])
+        class_names = list(dict.fromkeys(map(str, values))) if class_names is None else class_names
+        number = {name: i for i, name in enumerate(class_names)}
+        labels[known] = np.array([number.get(str(value), -1) for value in values], dtype=np.int64)[which]
     info = DatasetInfo(
         name=name,
         graphs=arrays.graphs,
@@ -227,6 +233,10 @@ def from_arrays(
         origin=origin,
         vocabulary=vocabulary,
         notes=notes,
+        ids=arrays.ids,
+        unseen=encoded.unseen,
+        parts=arrays.parts,
+        smiles=arrays.smiles,
     )
     return dataset.measured_on(range(arrays.graphs))
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset, GraphOptions, from_arrays
-from egin_dgl.data.tu import TUArrays
 from egin_dgl.errors import ConfigError
 
 SINGLE, DOUBLE = 1, 2
@@ -49,7 +49,7 @@ def bonds(
     one_way = np.concatenate(edges, axis=1)
     both_ways = np.concatenate([one_way, one_way[::-1]], axis=1)
     bond_labels = np.tile(np.concatenate(labels), 2)[:, None]
-    arrays = TUArrays(
+    arrays = GraphArrays(
         node_graph=np.concatenate(owners),
         src=both_ways[0],
         dst=both_ways[1],
