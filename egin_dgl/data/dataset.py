@@ -141,7 +141,7 @@ class GraphDataset:
     @property
     def names(self) -> Sequence[str]:
         """What each graph is called: its id where it came with one, else its number."""
-        return [str(number) for number in range(len(self))]
+        return self.ids or [str(number) for number in range(len(self))]
 
     @property
     def majority_accuracy(self) -> float:
