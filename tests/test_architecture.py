@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
-GROUND = ("errors", "files", "arithmetic", "backend")  # single files that every room stands on
+GROUND = (
+    "errors",
+    "files",
+    "arithmetic",
+    "backend",
+    "ranges",
+    "declared",
+)  # single files that every room stands on
 ROOMS = ("data", "ewl", "layers", "models", "evaluation", "runs", "training", "reporting", "cli")
 ORDER = (*GROUND, *ROOMS)
 
