@@ -3,6 +3,9 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +15,13 @@ from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.loader import Batch
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.data.transform import Transform
-from egin_dgl.errors import DataError, TrainingError
+from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.calibration import probabilities
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.kernel_machine import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.model import embeddings_of
-from egin_dgl.models.registry import model_maker
+from egin_dgl.models.registry import trusted
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_folder import FoldFolder
 from egin_dgl.training.options import TrainerOptions
@@ -92,7 +95,7 @@ def load_fold(
     tensors, metadata = folder.load_tensors()
     try:
         info = DatasetInfo.from_dict(metadata["info"])
-        make_model = model_maker(metadata["model"], trust)
+        make_model = anything(metadata["model"]) if trust else trusted(metadata["model"])
         transforms = [TRANSFORMS[name](state) for name, state in metadata["transforms"].items()]
         vocabulary = metadata["vocabulary"] and Vocabulary.from_json(json.dumps(metadata["vocabulary"]))
     except (KeyError, TypeError) as error:
@@ -120,6 +123,16 @@ def load_fold(
         options=TrainerOptions(precision=metadata.get("precision", "fp32")),
         device=torch.device(device),
     )
+
+
+def anything(node: dict) -> Callable[..., Any]:
+    """What makes a model of any class that the folder names: importing it runs its code."""
+    place, _, name = str(node["_target_"]).rpartition(".")
+    options = {key: value for key, value in node.items() if not key.startswith("_")}
+    try:
+        return partial(getattr(import_module(place), name), **options)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{node['_target_']} cannot be imported ({error})") from None
 
 
 def without_graphs(info: DatasetInfo) -> GraphDataset:
