@@ -10,6 +10,7 @@ from rich.console import Console
 
 from egin_dgl import arithmetic
 from egin_dgl.cli.experiment import Experiment, make_experiment
+from egin_dgl.cli.final import train_final
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.folds import Folds, Split, fold_numbers, load_folds, make_folds
 from egin_dgl.errors import ConfigError
@@ -17,6 +18,7 @@ from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.ewl import duplicate_groups
+from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
@@ -39,9 +41,10 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
     reproducible = cfg.get("reproducible", False)
     if reproducible not in arithmetic.CHOICES:
         raise ConfigError(f"reproducible must be false, avx2 or any, got {reproducible!r}")
+    run = train_final if cfg.cv.get("final") else cross_validate
     if not arithmetic.computes(reproducible):
-        return in_fresh_process(reproducible, cross_validate, cfg, folder, share)
-    return cross_validate(cfg, folder, share)
+        return in_fresh_process(reproducible, run, cfg, folder, share)
+    return run(cfg, folder, share)
 
 
 def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
@@ -70,6 +73,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         run.predictions, predictions_of(results, splits), dataset.names, dataset.info.class_names
     )
     publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
+    write_card(run)
     show(summary, run.path)
     return summary
 

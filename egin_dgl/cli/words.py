@@ -12,7 +12,15 @@ RENAMED = {"gatv2_edge": "edge_gat"}  # models that older runs, and commands kep
 
 
 def understood(arguments: list[str]) -> list[str]:
-    return [current_name(word) for word in resumed(arguments)]
+    return [current_name(word) for word in beside_its_run(resumed(arguments))]
+
+
+def beside_its_run(arguments: list[str]) -> list[str]:
+    """The one model that `cv=final run=FOLDER` trains lies in the folder of the run, unless another place is given."""
+    folders = [word.removeprefix("run=") for word in arguments if word.startswith("run=")]
+    if not folders or any(word.startswith("hydra.run.dir=") for word in arguments):
+        return arguments
+    return [*arguments, f"hydra.run.dir={folders[-1]}/final"]
 
 
 def current_name(word: str) -> str:

@@ -6,6 +6,7 @@ fold_00, fold_01, …       its folds
 predictions.csv           what each fold answers for its test graphs
 curves.png, confusion.png
 summary.json              what it came to; there once all else is
+card.md                   all that on a page for people
 error.txt                 of a job of a sweep that failed: why
 .hydra/                   the words that started it, and what Hydra made of them
 .lock                     held by the process that is at work
@@ -60,6 +61,10 @@ class RunFolder:
     @property
     def predictions(self) -> Path:
         return self.path / "predictions.csv"
+
+    @property
+    def card(self) -> Path:
+        return self.path / "card.md"
 
     @property
     def error(self) -> Path:
