@@ -2,7 +2,7 @@
 
 Each library below chooses its code by the processor, and another code rounds otherwise. All are told by variables of the
 environment, which most of them read once, as they are loaded; so a setting belongs to a process and not to a run.
-Nothing but the standard library is imported here: `start` has its say before torch, numpy and DGL are there.
+Nothing that computes is imported here: `start` has its say before torch, numpy and DGL are there.
 """
 
 import os
@@ -82,25 +82,20 @@ def for_new_processes(reproducible: str) -> Iterator[None]:
                 os.environ[name] = before[name]
 
 
-def start(arguments: Sequence[str]) -> None:
-    """Begin this program anew where its words ask for another arithmetic, as long as nothing that computes is loaded.
+def start(words: Sequence[str]) -> None:
+    """Begin this program anew where its words ask for another arithmetic, before it loads what computes.
 
     A short cut: what stands in a configuration file, or differs between the jobs of a sweep, the app gives a process of
     its own.
     """
-    asked = asked_for(arguments)
+    asked = asked_for(words)
     if asked in FLAGS and os.name == "posix" and AT_START.get(MARK) != asked:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(asked)})
 
 
-def asked_for(arguments: Sequence[str]) -> str | None:
-    """The last reproducible=… among the words of a command, or among those that started the folder it resumes."""
-    text = "\n".join(arguments)
-    for folder in re.findall(r"^resume=(.+)$", text, re.MULTILINE):
-        for kept in (Path(folder) / ".hydra" / "overrides.yaml", Path(folder) / "sweep.json"):
-            if kept.is_file():
-                text += "\n" + kept.read_text(encoding="utf-8")
-    found = re.findall(r"^[-\s\"']*reproducible=(.*?)[\"',\s]*$", text, re.MULTILINE)
+def asked_for(words: Sequence[str]) -> str | None:
+    """The last reproducible=… among the words of a command."""
+    found = [word.removeprefix("reproducible=") for word in words if word.startswith("reproducible=")]
     return found[-1] if found else None
 
 

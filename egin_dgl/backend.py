@@ -1,12 +1,17 @@
-"""Import DGL quietly, or say in one sentence why it cannot be imported and what to install."""
+"""Import DGL quietly, or say in one sentence why it cannot be imported and what to install.
+
+It takes seconds, so what needs no graphs does without: `import egin_dgl.with_dgl` is for what does.
+"""
 
 import importlib
 import os
 import sys
 import warnings
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 
 from egin_dgl.arithmetic import switch_off
+from egin_dgl.errors import BackendError
 
 
 def installed_version(package: str) -> str:
@@ -17,11 +22,11 @@ def installed_version(package: str) -> str:
         return "not installed"
 
 
-def import_dgl() -> None:
+def import_dgl() -> ModuleType:
     """Import DGL with the PyTorch backend.
 
     Raises:
-        ImportError: one sentence that names the versions found and the pip command that mends it. DGL fails in many
+        BackendError: one sentence that names the versions found and the pip command that mends it. DGL fails in many
             ways (a missing graphbolt library is a FileNotFoundError), so every kind of error ends here.
     """
     # Without this DGL prints a notice and writes a file under the home folder at its first import.
@@ -30,11 +35,12 @@ def import_dgl() -> None:
         with warnings.catch_warnings():
             # DGL 1.1 decorates with torch.cuda.amp names that newer torch calls deprecated.
             warnings.simplefilter("ignore")
-            importlib.import_module("dgl")
+            dgl = importlib.import_module("dgl")
             switch_off()
+            return dgl
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ImportError(
+        raise BackendError(
             f"DGL {installed_version('dgl')} cannot be imported with torch {installed_version('torch')} on Python "
             f"{sys.version_info.major}.{sys.version_info.minor} ({reason}): run `{fixing_command()}`, or install the "
             "DGL build made for your torch (https://www.dgl.ai/pages/start.html)."

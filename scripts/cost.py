@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 try:
-    import egin_dgl  # noqa: F401
+    import egin_dgl.with_dgl  # noqa: F401
 except ImportError as error:
     sys.exit(f"error: {error}")
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 try:
-    import egin_dgl  # noqa: F401
+    import egin_dgl.with_dgl  # noqa: F401
 except ImportError as error:
     sys.exit(f"error: {error}")
 

@@ -5,15 +5,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "train.py"
+from running import ROOT, SCRIPT
 
 
-def run_with_broken_dgl(folder: Path, raising: str) -> subprocess.CompletedProcess:
+def run_with_broken_dgl(folder: Path, raising: str, *words: str) -> subprocess.CompletedProcess:
     (folder / "dgl").mkdir()
     (folder / "dgl" / "__init__.py").write_text(raising)
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
     return subprocess.run(
-        [sys.executable, SCRIPT], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, SCRIPT, *words],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
@@ -35,7 +40,7 @@ def test_importing_dgl_says_nothing_and_writes_nothing_at_home(tmp_path):
         "HOME": str(tmp_path)
     }
     done = subprocess.run(
-        [sys.executable, "-c", "import egin_dgl"],
+        [sys.executable, "-c", "import egin_dgl.layers, egin_dgl.models, egin_dgl.ewl, egin_dgl.data"],
         env=environment,
         capture_output=True,
         text=True,

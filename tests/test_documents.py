@@ -4,12 +4,14 @@ import importlib.util
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
+from egin_dgl.cli.main import COMMANDS
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.reporting.documents.blocks import (
     Block,
@@ -73,13 +75,20 @@ def test_training_commands_are_of_options_that_exist(command):
             assert compose("train", [values[turn % len(values)] for values in chosen])
 
 
-@pytest.mark.parametrize("command", sorted({block.show for block in REGISTER.values() if block.show}))
-def test_commands_that_show_are_of_options_that_exist(command):
-    _, script, *words = shlex.split(command)
+def module_of(script):
+    """Of a script that calls a command of `egin`, the command."""
+    if Path(script).stem in COMMANDS:
+        return importlib.import_module(f"egin_dgl.cli.commands.{Path(script).stem}")
     spec = importlib.util.spec_from_file_location("script_of_a_block", ROOT / script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    options = module.parse(words)
+    return module
+
+
+@pytest.mark.parametrize("command", sorted({block.show for block in REGISTER.values() if block.show}))
+def test_commands_that_show_are_of_options_that_exist(command):
+    _, script, *words = shlex.split(command)
+    options = module_of(script).parse(words)
     datasets = [word for word in getattr(options, "words", []) if word.startswith("dataset=")]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for name in (name for word in datasets for name in word.removeprefix("dataset=").split(",")):

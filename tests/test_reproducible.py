@@ -13,6 +13,7 @@ import pytest
 from running import ROOT, SMALL, command, run_here
 
 from egin_dgl import arithmetic
+from egin_dgl.cli.words import with_those_resumed
 from egin_dgl.errors import ConfigError
 
 # Two processors, as the libraries see them: one with AVX2 and one without.
@@ -157,9 +158,11 @@ def test_a_wrong_value_is_one_sentence_with_the_valid_ones(value, tmp_path):
 def test_the_words_of_a_command_or_of_the_folder_it_resumes_are_read_before_torch_is_loaded(tmp_path):
     (tmp_path / ".hydra").mkdir()
     (tmp_path / ".hydra" / "overrides.yaml").write_text("- model=gin\n- reproducible=any\n")
-    assert arithmetic.asked_for([f"resume={tmp_path}"]) == "any"
-    (tmp_path / "sweep.json").write_text(json.dumps({"task": ["reproducible=avx2", "seed=0,1"]}, indent=1))
-    assert arithmetic.asked_for([f"resume={tmp_path}"]) == "avx2"
+    resume = [f"resume={tmp_path}"]
+    assert arithmetic.asked_for(with_those_resumed(resume)) == "any"
+    asked = {"hydra": [], "task": ["reproducible=avx2", "seed=0,1"], "trials": None}
+    (tmp_path / "sweep.json").write_text(json.dumps(asked, indent=1))
+    assert arithmetic.asked_for(with_those_resumed(resume)) == "avx2"
     assert arithmetic.asked_for(["reproducible=any", "model=gin", "reproducible=avx2"]) == "avx2"
     assert arithmetic.asked_for(["-m", "reproducible=false,any"]) not in arithmetic.FLAGS
     assert arithmetic.asked_for(["model=gin"]) is None

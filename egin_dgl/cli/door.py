@@ -12,7 +12,6 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
-from rich.console import Console
 
 from egin_dgl.cli import sweep
 from egin_dgl.cli.explain import explain
@@ -42,7 +41,9 @@ def enter(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
             raise
         failure = explain(error, config_dir, config_name)
     if sweep.current and sweep.jobs():
-        from egin_dgl.reporting.many_runs.report import publish_sweep  # here, as single runs need none of it
+        from rich.console import Console  # here, as single runs need none of it
+
+        from egin_dgl.reporting.many_runs.report import publish_sweep
 
         unfinished = publish_sweep(sweep.current.path, Console())
         if unfinished:

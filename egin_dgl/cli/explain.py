@@ -1,6 +1,5 @@
 """What Hydra says in many lines, in one: what is wrong with the words of a command, and the valid choices."""
 
-import difflib
 import re
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
+from egin_dgl.cli.nearest import nearest
 from egin_dgl.errors import one_line
 
 
@@ -43,8 +43,3 @@ def valid_keys(parent: str, config_dir: Path, config_name: str) -> list[str]:
     node = OmegaConf.select(whole, parent) if parent else whole
     keys = map(str, node) if isinstance(node, DictConfig) else ()
     return sorted(key for key in keys if not key.startswith("_"))
-
-
-def nearest(word: str, choices: list[str]) -> str:
-    close = difflib.get_close_matches(word, choices, 1)
-    return f" (did you mean {close[0]}?)" if close else ""

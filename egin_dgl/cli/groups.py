@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from egin_dgl.data import GraphDataset
 from egin_dgl.errors import ConfigError, EginError
+
+if TYPE_CHECKING:  # what only names it need not load torch
+    from egin_dgl.data import GraphDataset
 
 
 def build(cfg: DictConfig, group: str) -> Any:
@@ -24,7 +26,7 @@ def build(cfg: DictConfig, group: str) -> Any:
         raise ConfigError(f"{group}: {cause or error}") from error
 
 
-def datasets(overrides: list[str], config_dir: Path, config_name: str) -> Iterator[GraphDataset]:
+def datasets(overrides: list[str], config_dir: Path, config_name: str) -> Iterator["GraphDataset"]:
     """The datasets that words like dataset=mutag,aids and dataset.root=FOLDER name, one after the other."""
     named = [word for word in overrides if word.startswith("dataset=")]
     rest = [word for word in overrides if word not in named]

@@ -31,6 +31,17 @@ def current_name(word: str) -> str:
     return SHORT.get(word, word)
 
 
+def with_those_resumed(arguments: list[str]) -> list[str]:
+    """The words of a command, and those that started the run or sweep it goes on with."""
+    words = list(arguments)
+    for folder in (Path(word.removeprefix("resume=")) for word in arguments if word.startswith("resume=")):
+        if SweepFolder(folder).is_there:
+            words += SweepFolder(folder).asked().task
+        elif RunFolder(folder).holds_a_run:
+            words += RunFolder(folder).started_with()
+    return words
+
+
 def resumed(arguments: list[str]) -> list[str]:
     """`resume=FOLDER` stands for the options that started the run or sweep in FOLDER, and for running there again."""
     chosen = [argument for argument in arguments if argument.startswith("resume=")]

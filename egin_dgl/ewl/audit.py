@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from egin_dgl.data.folds import Folds
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.isomorphism import Matcher
@@ -78,7 +79,7 @@ def audit(
     dataset: object,
     methods: Sequence[str] = ("1-wl", "e-wl"),
     depth: int = 5,
-    folds: Sequence[Sequence[int]] | None = None,
+    folds: Folds | Sequence[Sequence[int]] | None = None,
     labels: object = None,
     attributes: bool = True,
     decimals: int | None = None,
@@ -86,7 +87,7 @@ def audit(
 ) -> Audit:
     """Audit a GraphDataset, or any graphs that `as_graph_set` reads with their classes as `labels` (G,).
 
-    folds: lists of graph indices (or an object with such `parts`), to find duplicates across them. attributes=False
+    folds: lists of graph indices (or Folds), to find duplicates across them. attributes=False
     lets only the discrete labels count. progress: True for a bar, or a function of (pairs done, pairs at most).
     """
     graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
@@ -99,13 +100,14 @@ def audit(
     duplicates = _groups(groups)
     opposite = [group for group in duplicates if len({labels[i] for i in group} - {-1}) > 1]
     info = getattr(dataset, "info", None)
+    parts = folds.parts if isinstance(folds, Folds) else folds
     return Audit(
         dataset=info.name if info else "",
         graphs=len(graphs),
         levels=tuple(levels),
         duplicates=tuple(duplicates),
         opposite=tuple(opposite),
-        leaks=None if folds is None else _leaks(duplicates, getattr(folds, "parts", folds), len(graphs)),
+        leaks=None if parts is None else _leaks(duplicates, parts, len(graphs)),
     )
 
 
@@ -172,7 +174,7 @@ def _groups(numbers: np.ndarray) -> list[tuple[int, ...]]:
 
 
 def _leaks(
-    duplicates: Sequence[tuple[int, ...]], folds: Sequence[Sequence[int]], count: int
+    duplicates: Sequence[tuple[int, ...]], folds: Sequence[Sequence[int]] | Sequence[np.ndarray], count: int
 ) -> tuple[Leak, ...]:
     fold_of = np.full(count, -1)
     for number, part in enumerate(folds):

@@ -1,5 +1,6 @@
 """Layers: graph, node features and edge features in, node features out; they never see a configuration."""
 
+import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
 from egin_dgl.layers.egin import EGINCConv, EGINConv, EGINEConv
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv

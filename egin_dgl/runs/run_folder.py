@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from filelock import FileLock, Timeout
 from omegaconf import OmegaConf
@@ -28,8 +28,10 @@ from egin_dgl import arithmetic
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.runs.fold_folder import FoldFolder
 from egin_dgl.runs.settings import Settings, of_any_version
+
+if TYPE_CHECKING:
+    from egin_dgl.runs.fold_folder import FoldFolder
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +90,9 @@ class RunFolder:
     def holds_a_run(self) -> bool:
         return self.record.is_file() or self.words.is_file()
 
-    def fold(self, number: int) -> FoldFolder:
+    def fold(self, number: int) -> "FoldFolder":
+        from egin_dgl.runs.fold_folder import FoldFolder  # here, as it needs torch and words of a run do not
+
         return FoldFolder(self.path / f"fold_{number:02d}", number)
 
     @contextmanager

@@ -1,8 +1,8 @@
 """Choose where to compute, and say clearly why a GPU cannot be used."""
 
-import dgl
 import torch
 
+from egin_dgl.backend import import_dgl
 from egin_dgl.errors import ConfigError
 
 
@@ -30,6 +30,7 @@ def why_no_cuda(device: torch.device) -> str | None:
         return f"torch {torch.__version__} {build}"
     if device.index is not None and device.index >= torch.cuda.device_count():
         return f"torch sees only {torch.cuda.device_count()} GPU(s)"
+    dgl = import_dgl()
     try:
         dgl.graph(([0], [0])).to(device)
     except Exception as error:  # DGL raises its own error type, which differs between versions

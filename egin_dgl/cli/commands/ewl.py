@@ -1,0 +1,144 @@
+"""Colour refinement on the command line:
+
+egin ewl audit dataset=mutag            what 1-WL and E-WL let any model tell apart; duplicates
+egin ewl compare dataset=ptc_mr 3 17    are two graphs told apart, at which depth, by which colours
+egin ewl draw dataset=mutag 3           a picture of a graph coloured by refinement depth
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from egin_dgl.cli import door
+from egin_dgl.cli.groups import datasets
+from egin_dgl.cli.shipped import conf_folder
+from egin_dgl.errors import ConfigError
+
+REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # their names, which take seconds to load from egin_dgl.ewl
+
+
+def main() -> None:
+    door.enter(refine_as_asked, conf_folder(), "train")
+
+
+def refine_as_asked() -> None:
+    options = parse(sys.argv[1:])
+    overrides = [word for word in options.words if "=" in word]
+    numbers = [graph_number(word) for word in options.words if "=" not in word]
+    for dataset in datasets(overrides, conf_folder(), "train"):
+        {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
+            dataset, numbers, options
+        )
+
+
+def run_audit(dataset, numbers, options) -> None:
+    wanted(numbers, 0, "audit looks at the whole dataset")
+    from rich.console import Console
+
+    from egin_dgl.data.folds import load_folds
+    from egin_dgl.ewl import audit
+    from egin_dgl.reporting.audit import audit_table, duplicates_line
+
+    folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
+    result = audit(
+        dataset,
+        depth=options.depth,
+        folds=folds,
+        decimals=options.decimals,
+        attributes=not options.no_attributes,
+        progress=sys.stderr.isatty(),
+    )
+    if options.json:
+        print(json.dumps(result.to_dict()))
+        return
+    console = Console()
+    console.print(audit_table(result))
+    console.print(duplicates_line(result), soft_wrap=True)
+
+
+def run_compare(dataset, numbers, options) -> None:
+    wanted(numbers, 2, "compare takes the numbers of two graphs")
+    from egin_dgl.ewl import tell_apart
+
+    first, second = (the_graph(dataset, number) for number in numbers)
+    results = {
+        m: tell_apart(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
+    }
+    if options.json:
+        record = {
+            m: {"isomorphic": r.isomorphic, "told_apart": r.told_apart, "depth": r.depth}
+            for m, r in results.items()
+        }
+        print(json.dumps({"dataset": dataset.info.name, "graphs": numbers, "methods": record}))
+        return
+    print(f"{dataset.info.name}, graphs {numbers[0]} and {numbers[1]}:")
+    for result in results.values():
+        print(f"  {result}")
+
+
+def run_draw(dataset, numbers, options) -> None:
+    wanted(numbers, 1, "draw takes the number of one graph")
+    from egin_dgl.ewl.draw import draw_refinement
+
+    (number,) = numbers
+    method = (options.method or ["e-wl"])[0]
+    path = Path(options.out or f"{dataset.info.name}_{number}_{method}.png")
+    names = {"node_names": dataset.info.node_names, "edge_names": dataset.info.edge_names}
+    title = f"{method.upper()} on graph {number} of {dataset.info.name}"
+    graph = the_graph(dataset, number)
+    result = draw_refinement(
+        graph, path, method, options.depth, title=title, attributes=not options.no_attributes, **names
+    )
+    counts = [result.num_colors(depth) for depth in range(result.depth + 1)]
+    if options.json:
+        print(
+            json.dumps(
+                {"dataset": dataset.info.name, "graph": number, "colors": counts, "picture": str(path)}
+            )
+        )
+    else:
+        print(f"{path}: {', '.join(map(str, counts))} colours at depths 0 to {result.depth}")
+
+
+def the_graph(dataset, number: int):
+    if not 0 <= number < len(dataset):
+        raise ConfigError(f"{dataset.info.name} has the graphs 0 to {len(dataset) - 1}, not {number}")
+    return dataset[number][0]
+
+
+def graph_number(word: str) -> int:
+    if not word.isdigit():
+        raise ConfigError(f"{word!r} is neither an option like dataset=mutag nor the number of a graph")
+    return int(word)
+
+
+def wanted(numbers: list[int], count: int, sentence: str) -> None:
+    if len(numbers) != count:
+        raise ConfigError(f"{sentence}, got {len(numbers)} graph number(s)")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("audit", "compare", "draw"))
+    parser.add_argument("words", nargs="*", metavar="dataset=NAME | graph", help="dataset=a,b for several")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument(
+        "--method", action="append", choices=REFINEMENTS, help="default: 1-wl and e-wl; draw: e-wl"
+    )
+    parser.add_argument("--depth", type=int, default=None, help="audit: 5, draw: 3")
+    parser.add_argument(
+        "--folds", metavar="FILE", help="audit: a folds.json, to find duplicates across its parts"
+    )
+    parser.add_argument("--decimals", type=int, help="round attributes before they are compared")
+    parser.add_argument("--no-attributes", action="store_true", help="compare discrete labels only")
+    parser.add_argument(
+        "--quick", action="store_true", help="compare: no exact search where colours are equal"
+    )
+    parser.add_argument("--out", metavar="FILE", help="draw: where the picture goes")
+    options = parser.parse_intermixed_args(arguments)
+    if options.depth is None:
+        options.depth = {"audit": 5}.get(options.command, 3)
+    return options

@@ -1,0 +1,28 @@
+"""Cross-validate a model on a dataset: egin train model=egin_e dataset=cuneiform"""
+
+import sys
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig
+
+from egin_dgl import arithmetic
+from egin_dgl.cli import door
+from egin_dgl.cli.shipped import conf_folder
+from egin_dgl.cli.words import with_those_resumed
+from egin_dgl.training.cores import Share
+
+
+def main() -> None:
+    arithmetic.start(with_those_resumed(sys.argv[1:]))
+    door.enter(train_as_composed, conf_folder(), "train")
+
+
+@hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="train")
+def train_as_composed(cfg: DictConfig) -> float | None:
+    def job(folder: Path, share: Share) -> dict:
+        from egin_dgl.cli import app
+
+        return app.train(cfg, folder, share)
+
+    return door.guarded(cfg, job)

@@ -1,0 +1,10 @@
+"""Where the configuration is that comes with the package."""
+
+from pathlib import Path
+
+
+def conf_folder() -> Path:
+    """Inside the package once it is installed; in the repository, beside it."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
