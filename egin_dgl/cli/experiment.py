@@ -42,10 +42,15 @@ class Experiment:
 
 
 def make_experiment(cfg: DictConfig) -> Experiment:
+    pick_device(cfg.device)  # one that is not there is told before anything is downloaded
+    return make_experiment_on(cfg, build(cfg, "dataset"))
+
+
+def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
+    """The experiment on a dataset that is there already."""
     device = pick_device(cfg.device)
     if cfg.get("reproducible") and device.type != "cpu":
         log.warning("reproducible=%s is kept on the CPU only; use device=cpu", cfg.reproducible)
-    dataset = build(cfg, "dataset")
     recipe = make_recipe(cfg, dataset)
     model = try_out(recipe, dataset.info)
     check_together(cfg, recipe, device, isinstance(model, nn.Module))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from egin_dgl.cli.explain import nearest
+from egin_dgl.cli.nearest import nearest
 from egin_dgl.errors import ConfigError
 
 T = TypeVar("T")
@@ -49,10 +49,10 @@ def help_text(kind: type, usage: str) -> str:
     """What `--help` prints: a line an option."""
     lines = [usage, ""]
     for field in fields(kind):
-        default = "" if field.default is MISSING else f" (default: {shown(field.default)})"
+        default = "" if field.default is MISSING else f" (default: {as_word(field.default)})"
         lines.append(f"  {field.name + '=':<12} {field.metadata.get('help', '')}{default}")
     return "\n".join(lines)
 
 
-def shown(value: object) -> str:
+def as_word(value: object) -> str:
     return {None: "null", True: "true", False: "false"}.get(value, str(value))  # type: ignore[call-overload]

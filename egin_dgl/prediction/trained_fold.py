@@ -52,7 +52,7 @@ class TrainedFold:
             found, known = (getattr(info, f"{kind}_names") for info in (dataset.info, self.info))
             if found != known:
                 raise DataError(
-                    f"the model knows the {kind} features {listed(known)}, the graphs have {listed(found)}: give graphs "
+                    f"the model knows the {kind} features {some_of(known)}, the graphs have {some_of(found)}: give graphs "
                     "of the same kind as those it was trained on"
                 )
         for transform in self.transforms:
@@ -144,5 +144,5 @@ def without_graphs(info: DatasetInfo) -> GraphDataset:
     return GraphDataset(replace(info, graphs=0), **tensors)
 
 
-def listed(names: tuple[str, ...]) -> str:
+def some_of(names: tuple[str, ...]) -> str:
     return ", ".join(names[:8]) + (f" … ({len(names)})" if len(names) > 8 else "")

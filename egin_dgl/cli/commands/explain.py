@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from egin_dgl.cli.commands.predict import option
 from egin_dgl.cli.keywords import help_text, read_words
-from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.errors import ConfigError
 
 if TYPE_CHECKING:
     from egin_dgl.data.dataset import GraphDataset
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExplainOptions:
     run: str = option("folder of a run")
     input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
     graph: str = option("the id of the graph to explain")
@@ -32,15 +32,12 @@ class Wanted:
 def main() -> None:
     words = sys.argv[1:]
     if {"-h", "--help"} & set(words):
-        print(help_text(Wanted, str(__doc__)))
+        print(help_text(ExplainOptions, str(__doc__)))
         return
-    try:
-        explain(read_words(Wanted, words))
-    except (EginError, OSError) as error:
-        sys.exit(f"error: {error}")
+    explain_one(read_words(ExplainOptions, words))
 
 
-def explain(wanted: Wanted) -> None:
+def explain_one(wanted: ExplainOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.prediction.explanation import explain_graph
@@ -76,7 +73,3 @@ def find_graph(run: "TrainedRun", path: str, name: str) -> "GraphDataset":
             return one_graph(dataset, list(dataset.names).index(name))
         seen = seen or list(dataset.names[:5])
     raise ConfigError(f"{path} has no graph {name!r}; its first are {', '.join(seen) or 'none'}")
-
-
-if __name__ == "__main__":
-    main()

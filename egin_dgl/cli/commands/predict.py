@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from egin_dgl.cli.keywords import help_text, read_words
-from egin_dgl.errors import EginError
 
 
 def option(help: str, **default: object):
@@ -16,7 +15,7 @@ def option(help: str, **default: object):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictOptions:
     run: str = option("folder of a run")
     input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
     out: str | None = option("CSV to write; null: NAME_predictions.csv, after the input", default=None)
@@ -31,15 +30,12 @@ class Asked:
 def main() -> None:
     words = sys.argv[1:]
     if {"-h", "--help"} & set(words):
-        print(help_text(Asked, str(__doc__)))
+        print(help_text(PredictOptions, str(__doc__)))
         return
-    try:
-        predict(read_words(Asked, words))
-    except (EginError, OSError) as error:
-        sys.exit(f"error: {error}")
+    predict(read_words(PredictOptions, words))
 
 
-def predict(asked: Asked) -> None:
+def predict(asked: PredictOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.data.readers import open_graphs
@@ -60,7 +56,3 @@ def predict(asked: Asked) -> None:
     with one_thread(), GraphsBar(console) as bar:
         tally = answer_file(run, pieces, out, vectors, asked.strict, bar)
     Console().print(told(run, tally, out), highlight=False, soft_wrap=True)
-
-
-if __name__ == "__main__":
-    main()
