@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.ranges import (
@@ -72,13 +72,32 @@ class Declared:
 
     def checked(self, values: Mapping[str, Any], where: str) -> dict[str, Any]:
         """The values as they are meant; an error tells of the first that is not one of those declared."""
+        prefix = f"{where}." if where else ""
         for name in values:
             if name not in self.hints and not self.others:
                 valid = ", ".join(sorted(self.hints)) or "none"
-                raise ConfigError(f"{where} has no option {name!r} here; valid: {valid}")
+                raise ConfigError(f"there is no option {f'{prefix}{name}'!r} here; valid: {valid}")
         return {
-            name: read(f"{where}.{name}", value, self.hints.get(name, Any)) for name, value in values.items()
+            name: read(f"{prefix}{name}", value, self.hints.get(name, Any)) for name, value in values.items()
         }
+
+
+Mine = TypeVar("Mine", bound="Options")
+
+
+class Options:
+    """A dataclass of options that checks itself: a wrong value is one sentence, and `no` is False."""
+
+    group: ClassVar[str]  # its place in the configuration
+
+    def __post_init__(self) -> None:
+        for name, value in declared(type(self)).checked(vars(self), self.group).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls: type[Mine], values: Mapping[str, Any]) -> Mine:
+        """From a mapping, which may have names that are no option."""
+        return cls(**declared(cls).checked(values, cls.group))
 
 
 def declared(target: Callable) -> Declared:

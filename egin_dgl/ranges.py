@@ -7,7 +7,8 @@
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -59,28 +60,49 @@ class OneOf:
         return f"one of {', '.join(self.choices)}"
 
 
+@dataclass(frozen=True)
+class Such:
+    """Values that pass a test, which is told in words."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+    def __str__(self) -> str:
+        return self.words
+
+
 Count = Annotated[int, Range(1, LARGEST)]
 CountOrZero = Annotated[int, Range(0, LARGEST)]
 Width = Annotated[int, Range(1, 4096, why="a wider layer does not fit into memory")]
 Layers = Annotated[int, Range(1, 100, why="each has weights of its own")]
-Depth = Annotated[int, Range(0, 1000, why="colours are stable long before")]
+Depth = Annotated[int, Range(0, 100, why="colours are stable long before")]
 Decimals = Annotated[int, Range(-15, 15, why="a number has no more digits")]
 Seed = Annotated[int, Range(0, 2**32 - 1)]
 Fraction = Annotated[float, Range(0, 1)]
 BelowOne = Annotated[float, Range(0, below=1)]
 Positive = Annotated[float, Range(above=0)]
 NonNegative = Annotated[float, Range(0)]
+Folder = Annotated[str, Such("the path of a folder", lambda path: os.path.isdir(os.path.expanduser(path)))]
+File = Annotated[str, Such("the path of a file", os.path.isfile)]
+Address = Annotated[
+    str, Such("an address that begins with http:// or https://", re.compile("https?://.+").match)
+]
 
 
 class Unfit(Exception):
-    """A value is none of those declared."""
+    """A value is none of those declared; of a value in a mapping with its key, what is wanted there, and the value."""
+
+    def __init__(self, key: str = "", hint: Any = None, value: Any = None):
+        self.key, self.hint, self.value = key, hint, value
 
 
 def read(name: str, value: Any, hint: Any) -> Any:
     """The value as its declaration means it: `no` where true or false is wanted is False; what does not fit is refused."""
     try:
         return fitted(value, hint)
-    except Unfit:
+    except Unfit as error:
+        if error.key:
+            return read(f"{name}.{error.key}", error.value, error.hint)
         raise ConfigError(f"{name} must be {wanted_by(hint)}, got {shown(value)}") from None
 
 
@@ -96,7 +118,10 @@ def fitted(value: Any, hint: Any) -> Any:
     if kind is Union:
         return in_one_of(value, arguments)
     if kind is Literal:
-        return value if any(type(value) is type(one) and value == one for one in arguments) else unfit()
+        known = (
+            WORDS.get(value.lower(), value) if isinstance(value, str) and value not in arguments else value
+        )
+        return known if any(type(known) is type(one) and known == one for one in arguments) else unfit()
     if kind is bool:
         known = WORDS.get(value.lower()) if isinstance(value, str) else value
         return known if isinstance(known, bool) else unfit()
@@ -142,15 +167,22 @@ def in_one_of(value: Any, hints: Sequence) -> Any:
     for hint in hints:
         try:
             return fitted(value, hint)
-        except Unfit:
-            continue
+        except Unfit as error:
+            if error.key:
+                raise
     return unfit()
 
 
 def in_mapping(value: Any, hints: Mapping[str, Any]) -> dict:
     if not isinstance(value, Mapping) or not value.keys() <= hints.keys():
         return unfit()
-    return {key: fitted(inner, hints[key]) for key, inner in value.items()}
+    found = {}
+    for key, inner in value.items():
+        try:
+            found[key] = fitted(inner, hints[key])
+        except Unfit as error:
+            raise Unfit(str(key), hints[key], inner) from error
+    return found
 
 
 def in_list(value: Any, kind: Any, arguments: Sequence) -> list:
@@ -170,15 +202,14 @@ def wanted_by(hint: Any) -> str:
     kind, *arguments = parts(hint)
     if kind is Annotated:
         marks = [str(mark) for mark in arguments[1:] if hasattr(mark, "holds")]
-        is_name = any(isinstance(mark, OneOf) for mark in arguments[1:])
-        return " ".join(marks if is_name else [wanted_by(arguments[0]), *marks])
+        is_told = any(isinstance(mark, (OneOf, Such)) for mark in arguments[1:])
+        return " ".join(marks if is_told else [wanted_by(arguments[0]), *marks])
     if kind is Union:
-        return " or ".join(dict.fromkeys(map(wanted_by, arguments)))
+        return " or ".join(wanted_by(one) for one in arguments if one is not os.PathLike)  # Python's own
     if kind is Literal:
         return f"one of {', '.join(str(one).lower() for one in arguments)}"
     if is_typeddict(kind):
-        inner = get_type_hints(kind, include_extras=True)
-        return f"a mapping of {', '.join(f'{key} ({wanted_by(of)})' for key, of in inner.items())}"
+        return f"a mapping of {', '.join(get_type_hints(kind))}"
     if kind in (Mapping, dict):
         return f"a mapping to {wanted_by(arguments[1])}" if arguments else "a mapping"
     if kind is tuple and arguments and arguments[-1] is not Ellipsis:
@@ -207,4 +238,4 @@ def is_plain(hint: Any) -> bool:
         return any(is_plain(one) for one in arguments if one is not NoneType)
     if kind in (Sequence, list, tuple, Mapping, dict):
         return all(is_plain(one) for one in arguments if one is not Ellipsis)
-    return kind in (Any, bool, int, float, str, os.PathLike, Literal) or is_typeddict(kind)
+    return kind in (Any, NoneType, bool, int, float, str, os.PathLike, Literal) or is_typeddict(kind)

@@ -9,11 +9,11 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from egin_dgl import arithmetic
+from egin_dgl.cli.checked import checked
 from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.final import train_final
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.folds import Folds, Split, fold_numbers, load_folds, make_folds
-from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
@@ -38,9 +38,8 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
     of the machine: all cores, if not said; `trainer.workers` wins over its number of workers. Where `reproducible` asks
     for arithmetic other than this process's, the run has a process of its own.
     """
-    reproducible = cfg.get("reproducible", False)
-    if reproducible not in arithmetic.CHOICES:
-        raise ConfigError(f"reproducible must be false, avx2 or any, got {reproducible!r}")
+    cfg = checked(cfg)
+    reproducible = cfg.reproducible
     run = train_final if cfg.cv.get("final") else cross_validate
     if not arithmetic.computes(reproducible):
         return in_fresh_process(reproducible, run, cfg, folder, share)

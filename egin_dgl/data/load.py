@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from egin_dgl.data.sources import find_raw
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.ranges import Address, Count, Folder
 
 # Raised when the same files and options give other tensors: runs go on with the data that they began with only.
 ENCODING = 2
@@ -31,15 +32,24 @@ WORDS = ("ids", "parts", "smiles")  # what a dataset has for each graph that is 
 log = logging.getLogger(__name__)
 
 
+class Expected(TypedDict, total=False):
+    """What a config is written for: sizes, each a number or a list of accepted ones; null: any."""
+
+    graphs: Count | Sequence[Count] | None
+    classes: Count | Sequence[Count] | None
+    node_dim: Count | Sequence[Count] | None
+    edge_dim: Count | Sequence[Count] | None
+
+
 def load_tu(
     name: str,
-    root: str | os.PathLike | None = None,
-    url: str | None = DEFAULT_URL,
-    edges: str = "symmetric",
-    self_loops: str = "remove",
-    node_features: str = "degree",
+    root: Folder | os.PathLike | None = None,
+    url: Address | None = DEFAULT_URL,
+    edges: Literal["symmetric", "as_given"] = "symmetric",
+    self_loops: Literal["remove", "keep"] = "remove",
+    node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
-    expect: Mapping[str, int | Sequence[int]] | None = None,
+    expect: Expected | None = None,
     cache: bool = True,
     vocabulary: Vocabulary | None = None,
     class_names: Sequence[str] | None = None,
@@ -121,7 +131,7 @@ def cache_key(digest: str) -> str:
     return hashlib.sha256(f"{FORMAT} {digest}".encode()).hexdigest()
 
 
-def _check(dataset: GraphDataset, expect: Mapping[str, int | Sequence[int]], use_edge_features: bool) -> None:
+def _check(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_features: bool) -> None:
     for key, value in expect.items():
         if value is None or (key == "edge_dim" and not use_edge_features):
             continue
