@@ -96,10 +96,12 @@ def start(arguments: Sequence[str]) -> None:
 def asked_for(arguments: Sequence[str]) -> str | None:
     """The last reproducible=… among the words of a command, or among those that started the folder it resumes."""
     text = "\n".join(arguments)
-    for folder in re.findall(r"^resume=(.+)$", text, re.MULTILINE):
+    for folder in (word.removeprefix("resume=") for word in arguments if word.startswith("resume=")):
         for kept in (Path(folder) / ".hydra" / "overrides.yaml", Path(folder) / "sweep.json"):
-            if kept.is_file():
-                text += "\n" + kept.read_text(encoding="utf-8")
+            try:
+                text += "\n" + kept.read_text("utf-8", "replace")
+            except OSError:  # there is none; what is wrong with a folder is told later
+                continue
     found = re.findall(r"^[-\s\"']*reproducible=(.*?)[\"',\s]*$", text, re.MULTILINE)
     return found[-1] if found else None
 

@@ -19,6 +19,10 @@ class TrainingError(EginError):
     """Training cannot start or go on."""
 
 
+class StorageError(EginError):
+    """A file cannot be written: the disk or a quota is full, the folder may not be written to."""
+
+
 def one_line(error: BaseException) -> str:
     """The message alone; of an error that is none of ours its kind too, as its message may say little without."""
     # OmegaConf appends the key and type of the node to its messages, on lines of their own.

@@ -56,7 +56,7 @@ def load_tu(
         "classes": class_names and list(class_names),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    kept = TensorCache.of("processed", digest, name)
+    kept = processed(digest, name)
 
     dataset = kept.read(partial(_restore, digest=digest, origin=raw.origin)) if cache else None
     if dataset is None:
@@ -80,6 +80,11 @@ def load_tu(
     _check(dataset, expect or {}, use_edge_features)
     log.info("%s: %s", name, raw.origin)
     return dataset
+
+
+def processed(digest: str, name: str) -> TensorCache:
+    """Where a prepared dataset is kept."""
+    return TensorCache.of("processed", digest, name)
 
 
 def _check(dataset: GraphDataset, expect: Mapping[str, int | Sequence[int]], use_edge_features: bool) -> None:
