@@ -1,5 +1,7 @@
 """The words of a command as Hydra is to read them: older names, short ones, and `resume=FOLDER`."""
 
+import os
+import shlex
 from pathlib import Path
 
 from egin_dgl.cli import sweep
@@ -50,6 +52,26 @@ def resumed(arguments: list[str]) -> list[str]:
     if len(arguments) > 1:
         raise ConfigError("resume=FOLDER goes on with the options that started the run; give no others")
     folder = Path(chosen[0].removeprefix("resume="))
+    check_name(folder)
     if SweepFolder(folder).is_there:
         return sweep.continued(SweepFolder(folder))
-    return [*RunFolder(folder).started_with(), f"hydra.run.dir={folder}"]
+    # Hydra's notes stay as they are: written again on a full disk, they would be empty.
+    return [
+        *RunFolder(folder).started_with(),
+        sweep.setting("hydra.run.dir", folder),
+        "hydra.output_subdir=null",
+    ]
+
+
+def check_name(folder: Path) -> None:
+    """Hydra writes the folder down as UTF-8, and takes ${ in it for the name of an option."""
+    full = os.path.abspath(folder)
+    if "${" in full or full.encode(errors="replace").decode() != full:
+        raise ConfigError(
+            f"{full!r} cannot be resumed under this name, which has ${{ or is no UTF-8: rename the folder"
+        )
+
+
+def resuming(folder: str | Path) -> str:
+    """The word that goes on with a run or sweep, as a shell takes it."""
+    return shlex.quote(f"resume={os.path.relpath(folder)}")

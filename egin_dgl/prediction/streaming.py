@@ -67,7 +67,9 @@ def answer_file(
                 columns.set_index("id").reset_index().to_csv(vectors, float_format="%.9g", **first)
             on_piece(tally)
         if not tally.graphs:
-            raise DataError("there is no graph to predict: " + (tally.skipped[0] if tally.skipped else "none was read"))
+            raise DataError(
+                "there is no graph to predict: " + (tally.skipped[0] if tally.skipped else "none was read")
+            )
     return tally
 
 
@@ -96,7 +98,9 @@ def training_passes(run: TrainedRun) -> float | None:
     graphs = seconds = 0.0
     for fold in run.folds:
         result = run.run.results[fold.number]
-        held_out = len(result.test_labels) + len(result.validation_labels if result.validation_labels is not None else ())
+        held_out = len(result.test_labels) + len(
+            result.validation_labels if result.validation_labels is not None else ()
+        )
         if result.history[0].C is not None:
             return None
         graphs += (fold.info.graphs - held_out) * len(result.history)

@@ -88,9 +88,7 @@ class TrainedFold:
         return torch.cat([call(batch).cpu() for batch in all_batches(self.prepared(dataset))])
 
 
-def load_fold(
-    folder: FoldFolder, device: str | torch.device = "cpu", trust: bool = False
-) -> TrainedFold:
+def load_fold(folder: FoldFolder, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
     """The kept model of a fold; `trust` lets its folder name a class that is not of this package."""
     tensors, metadata = folder.load_tensors()
     try:
@@ -139,7 +137,10 @@ def without_graphs(info: DatasetInfo) -> GraphDataset:
     """A dataset of these features and no graph: transforms say by it what they make of the features."""
     empty = torch.zeros(0, dtype=torch.int64)
     tensors = dict.fromkeys(TENSORS, empty)
-    tensors |= {"node_offsets": torch.zeros(1, dtype=torch.int64), "edge_offsets": torch.zeros(1, dtype=torch.int64)}
+    tensors |= {
+        "node_offsets": torch.zeros(1, dtype=torch.int64),
+        "edge_offsets": torch.zeros(1, dtype=torch.int64),
+    }
     tensors |= {"node_feats": torch.zeros(0, info.node_dim), "edge_feats": torch.zeros(0, info.edge_dim)}
     return GraphDataset(replace(info, graphs=0), **tensors)
 

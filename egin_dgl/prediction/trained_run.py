@@ -41,7 +41,9 @@ class TrainedRun:
     def vocabulary(self) -> Vocabulary:
         known = self.folds[0].vocabulary
         if known is None:
-            raise DataError("the dataset of this run had no vocabulary, so that only its own graphs can be used")
+            raise DataError(
+                "the dataset of this run had no vocabulary, so that only its own graphs can be used"
+            )
         return known
 
     @property
@@ -66,9 +68,7 @@ class TrainedRun:
     def encode(self, arrays: GraphArrays, name: str = "new graphs") -> GraphDataset:
         """Raw graphs with the features and class numbers that the models expect."""
         options = self.graph_options
-        return from_arrays(
-            arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names
-        )
+        return from_arrays(arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names)
 
     def datasets(self, graphs: object, at_once: int = 1024) -> Iterator[GraphDataset]:
         """What graphs of any kind are to the models: a path, a list of DGL, networkx or PyG graphs or of SMILES, or a
@@ -76,7 +76,9 @@ class TrainedRun:
         if isinstance(graphs, GraphDataset):
             yield graphs
         elif isinstance(graphs, (str, os.PathLike)):
-            from egin_dgl.data.readers import open_graphs  # here, as readers of files are not needed for the others
+            from egin_dgl.data.readers import (
+                open_graphs,  # here, as readers of files are not needed for the others
+            )
 
             for arrays in open_graphs(graphs, self.run.settings["dataset"], at_once):
                 yield self.encode(arrays, str(graphs))
@@ -84,7 +86,9 @@ class TrainedRun:
             known = {"vocabulary": self.vocabulary, "class_names": self.class_names}
             yield GraphDataset.from_graphs(graphs, **known, options=self.graph_options)
         else:
-            raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
+            raise DataError(
+                f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs"
+            )
 
     def predict(self, graphs: object) -> Answers:
         """Answers for graphs of any kind that `datasets` takes; long files are better read in pieces."""

@@ -1,6 +1,8 @@
 """TensorBoard: a run per fold with its curves, and the run's own folder with means, hyper-parameters, pictures."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from egin_dgl.data.dataset import Indices
 from egin_dgl.evaluation.history import EpochRecord, History
+from egin_dgl.files import writing
 
 CURVES = {
     "loss/train": "train_loss",
@@ -25,32 +28,50 @@ class FoldTracker:
     """Writes the events of one fold into its folder; of a resumed fold, later steps written before are purged."""
 
     def __init__(self, folder: Path, first_epoch: int = 1):
-        self.writer = SummaryWriter(str(folder), purge_step=first_epoch if first_epoch > 1 else None)
+        self.folder = folder
+        with writing_events(folder):
+            self.writer = SummaryWriter(str(folder), purge_step=first_epoch if first_epoch > 1 else None)
 
     def epoch(self, record: EpochRecord, epsilons: dict[str, float]) -> None:
-        for tag, name in (CURVES | STEPS).items():
-            value = getattr(record, name)
-            if value == value:  # NaN: no such part
-                self.writer.add_scalar(tag, value, record.epoch)
+        scalars = {tag: getattr(record, name) for tag, name in (CURVES | STEPS).items()}
         if record.C is not None:  # which penalty this step is: steps are whole numbers
-            self.writer.add_scalar("kernel/C", record.C, record.epoch)
-        for layer, eps in epsilons.items():
-            self.writer.add_scalar(f"epsilon/{layer}", eps, record.epoch)
+            scalars["kernel/C"] = record.C
+        scalars |= {f"epsilon/{layer}": eps for layer, eps in epsilons.items()}
+        with writing_events(self.folder):
+            for tag, value in scalars.items():
+                if value == value:  # NaN: no such part
+                    self.writer.add_scalar(tag, value, record.epoch)
 
     def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
         """The test part for the projector, each point with its graph's number, class and prediction."""
         rows = [[str(int(v)) for v in row] for row in zip(graphs, labels, predictions, strict=True)]
-        self.writer.add_embedding(vectors, rows, metadata_header=["graph", "label", "predicted"], tag="test")
+        header = ["graph", "label", "predicted"]
+        with writing_events(self.folder):
+            self.writer.add_embedding(vectors, rows, metadata_header=header, tag="test")
 
     def close(self) -> None:
-        self.writer.close()
+        with writing_events(self.folder):
+            self.writer.close()
+
+
+@contextmanager
+def writing_events(folder: Path) -> Iterator[None]:
+    """A full disk is told as for any other file, and once: the writer's thread keeps its error for the next call."""
+    threading.excepthook = told_by_the_caller
+    with writing(folder / "events.out.tfevents"):
+        yield
+
+
+def told_by_the_caller(failure: threading.ExceptHookArgs) -> None:
+    if type(failure.thread).__name__ != "_AsyncWriterThread":
+        threading.__excepthook__(failure)
 
 
 def track_run(
     folder: Path, histories: Sequence[History], hparams: dict, metrics: dict, figures: dict
 ) -> None:
     """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, figures as images."""
-    with SummaryWriter(str(folder)) as writer:
+    with writing_events(folder), SummaryWriter(str(folder)) as writer:
         reached = min(len(history) for history in histories)
         layout = {}
         for tag, name in CURVES.items():
