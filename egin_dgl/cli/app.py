@@ -64,7 +64,8 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         "majority_accuracy": dataset.majority_accuracy,
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
-    publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
+    counts, names = confusion_counts(results), dataset.info.class_names
+    publish(run, summary, settings, histories, counts, names, cfg.get("fold_curves", False))
     show(summary, run.path)
     return summary
 
