@@ -74,10 +74,9 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         "majority_accuracy": dataset.majority_accuracy,
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
-    write_predictions(
-        run.predictions, predictions_of(results, splits), dataset.names, dataset.info.class_names
-    )
-    publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
+    counts, names = confusion_counts(results), dataset.info.class_names
+    write_predictions(run.predictions, predictions_of(results, splits), dataset.names, names)
+    publish(run, summary, settings, histories, counts, names, cfg.get("fold_curves", False))
     write_card(run)
     show(summary, run.path)
     return summary
