@@ -110,8 +110,10 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, graphs: Sequence) -> np.ndarray:
         """(G, classes), columns as in `classes_`."""
         check_is_fitted(self, "fold_")
-        known = {"vocabulary": self.fold_.vocabulary, "class_names": self.fold_.info.class_names}
-        dataset = GraphDataset.from_graphs(graphs, **known, **self._columns())
+        vocabulary, names = self.fold_.vocabulary, self.fold_.info.class_names
+        dataset = GraphDataset.from_graphs(
+            graphs, vocabulary=vocabulary, class_names=names, **self._columns()
+        )
         with one_thread():
             return self.fold_.probabilities(dataset).numpy()
 
@@ -124,7 +126,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
 
     def _config(self) -> DictConfig:
         """The shipped configuration with this estimator's choices; one that the model has not is refused, by name."""
-        own = {
+        own: dict[str, object] = {
             "model.hidden_dim": self.hidden_dim,
             "model.layers": self.layers,
             "model.edge_dim": self.edge_dim,

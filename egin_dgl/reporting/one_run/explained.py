@@ -1,6 +1,7 @@
 """An explanation for people: tables, and a picture of the graph with what speaks for the answer and what against it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +52,14 @@ def graph_picture(found: Explanation, graph: GraphDataset, by: str, title: str, 
             *places[[a, b]].T, color=SHADES(scales[0](share)), lw=width, zorder=2, solid_capstyle="round"
         )
     fills = SHADES(scales[1](shares[1]))
-    axes.scatter(*places.T, s=260 if len(places) <= 40 else 60, c=fills, edgecolors="#444444", zorder=3)
+    axes.scatter(
+        places[:, 0],
+        places[:, 1],
+        s=260 if len(places) <= 40 else 60,
+        c=fills,
+        edgecolors="#444444",
+        zorder=3,
+    )
     if len(places) <= MOST_TEXTS:
         texts = labels_of(graph.node_feats.numpy(), graph.info.node_names)
         for (x, y), text, fill in zip(places.tolist(), texts, fills, strict=True):
@@ -80,7 +88,7 @@ def molecule_picture(found: Explanation, graph: GraphDataset, by: str, title: st
         if bond is not None:
             of_bond[bond.GetIdx()] = color
     canvas = rdMolDraw2D.MolDraw2DCairo(760, 620)
-    options = canvas.drawOptions()
+    options: Any = canvas.drawOptions()
     options.legendFontSize = 22
     options.highlightBondWidthMultiplier = 14
     rdMolDraw2D.PrepareAndDrawMolecule(
@@ -129,7 +137,7 @@ def largest(shares: np.ndarray) -> float:
 def shades(shares: np.ndarray) -> list[tuple[float, float, float]]:
     """A light colour a share, so that what is written over it can be read."""
     values = SHADES(0.5 + 0.32 * shares / largest(shares))
-    return [tuple(map(float, color[:3])) for color in values]
+    return [(float(r), float(g), float(b)) for r, g, b, _ in values]
 
 
 def labels_of(features: np.ndarray, names: tuple[str, ...]) -> list[str]:
