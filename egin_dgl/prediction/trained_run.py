@@ -78,7 +78,7 @@ class TrainedRun:
         if isinstance(graphs, (str, os.PathLike)):
             return open_graphs(graphs, settings, at_once)
         if isinstance(graphs, Sequence) and graphs and isinstance(graphs[0], str):
-            return iter([arrays_of_smiles(graphs, settings)])
+            return iter([arrays_of(graphs)])
         if isinstance(graphs, Sequence):
             return iter([arrays_of(graphs)])
         raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
