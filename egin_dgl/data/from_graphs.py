@@ -101,7 +101,7 @@ def end_to_end(
     names: tuple[str, ...],
     labels: np.ndarray | None = None,
 ) -> GraphArrays:
-    """Graphs laid end to end."""
+    """Graphs laid end to end; there may be none."""
     starts = offsets_of(np.array([graph.nodes for graph in graphs]))
     edge_starts = offsets_of(np.array([len(graph.src) for graph in graphs]))
     node_columns = _joined([(graph.nodes, graph.node_columns) for graph in graphs], names, nodes, "node")
@@ -110,11 +110,11 @@ def end_to_end(
     of_edges = edges.read(
         edge_columns, int(edge_starts[-1]), partial(_place, names, edge_starts, "edge"), "edge"
     )
-    pairs = list(zip(graphs, starts.tolist(), strict=False))
+    pairs, none = list(zip(graphs, starts.tolist(), strict=False)), np.zeros(0, dtype=np.int64)
     return GraphArrays(
         node_graph=np.repeat(np.arange(len(graphs)), np.diff(starts)),
-        src=np.concatenate([graph.src + start for graph, start in pairs]),
-        dst=np.concatenate([graph.dst + start for graph, start in pairs]),
+        src=np.concatenate([none, *(graph.src + start for graph, start in pairs)]),
+        dst=np.concatenate([none, *(graph.dst + start for graph, start in pairs)]),
         graphs=len(graphs),
         graph_labels=labels,
         node_labels=of_nodes.labels,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -114,6 +115,20 @@ def prepare(
         log.warning(note)
     log.info("%s: %s", name, origin)
     return dataset
+
+
+def content_hash(paths: Sequence[Path]) -> str:
+    """sha256 of what files hold."""
+    total = hashlib.sha256()
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    total.update(block)
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+        total.update(b"\0")
+    return total.hexdigest()
 
 
 def cache_key(digest: str) -> str:
