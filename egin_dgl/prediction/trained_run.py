@@ -70,7 +70,7 @@ class TrainedRun:
         """Raw graphs of a path or of a list of DGL, networkx or PyG graphs or SMILES, in pieces."""
         settings = self.run.settings["dataset"]
         if isinstance(graphs, (str, os.PathLike)):
-            return open_graphs(graphs, settings, at_once)
+            return open_graphs(Path(graphs), settings, at_once)
         if isinstance(graphs, Sequence):
             return iter([arrays_of(graphs, molecules=settings.get("features", "tu"))])
         raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
