@@ -40,7 +40,11 @@ class KernelMachine:
 
     def scores(self, graphs: GraphSet, classes: int) -> Tensor:
         """Scores (G, classes) of graphs by their decision values."""
-        decision = self.kernel.transform(graphs) @ self.coefficients.T + self.intercepts
+        return self.decide(self.kernel.transform(graphs), classes)
+
+    def decide(self, counts: sparse.csr_array, classes: int) -> Tensor:
+        """The same of counted colours."""
+        decision = counts @ self.coefficients.T + self.intercepts
         if decision.shape[1] == 1:
             decision = decision[:, 0]
         elif self.by_pairs:

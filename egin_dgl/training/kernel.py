@@ -11,10 +11,7 @@ import time
 from contextlib import closing
 from dataclasses import asdict
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
-from sklearn.pipeline import Pipeline
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -24,7 +21,7 @@ from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.ewl.kernel_machine import KernelMachine, class_scores
+from egin_dgl.ewl.kernel_machine import KernelMachine
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tracking import FoldTracker
 
@@ -50,10 +47,12 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     with closing(FoldTracker(job.folder.path)) as tracker:
         for epoch, penalty in enumerate(model.penalties, start=1):
             start = time.perf_counter()
-            machine = model.make_machine(penalty, job.seed).fit(
+            fitted = model.make_machine(penalty, job.seed).fit(
                 counts["train"], labels[job.split.train].numpy()
             )
-            logits = {part: decided(machine, rows, dataset.info.classes) for part, rows in counts.items()}
+            # Decided by what is saved of it: pairs that all but tie vote by the last digit.
+            machine = KernelMachine.of(kernel, fitted)
+            logits = {part: machine.decide(rows, dataset.info.classes) for part, rows in counts.items()}
             scores = {part: measured(logits[part], labels[getattr(job.split, part)]) for part in counts}
             record = EpochRecord(
                 epoch=epoch,
@@ -90,19 +89,12 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
         validation_labels=labels[job.split.validation],
     )
     kept = kept_record(history)
-    arrays = KernelMachine.of(kernel, machines[kept.epoch - 1]).arrays()
+    arrays = machines[kept.epoch - 1].arrays()
     metadata = dict(job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
     metadata |= {"epoch": kept.epoch, "C": kept.C, "temperature": temperature_of(result)}
     job.folder.save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, metadata)
     job.folder.save_result(result)
     return result
-
-
-def decided(machine: Pipeline, rows: csr_array, classes: int) -> torch.Tensor:
-    """Decision values as (G, classes) scores."""
-    if rows.shape[0] == 0:
-        return torch.zeros(0, classes)
-    return class_scores(np.asarray(machine.decision_function(rows)), machine.classes_, classes)
 
 
 def measured(logits: torch.Tensor, labels: torch.Tensor) -> tuple[float, float]:

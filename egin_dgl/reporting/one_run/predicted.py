@@ -20,11 +20,13 @@ class GraphsBar:
         self.task = self.bar.add_task("reading", total=None)
 
     def __enter__(self) -> "GraphsBar":
-        self.bar.start()
+        if self.bar.console.is_terminal:  # elsewhere it would leave empty lines
+            self.bar.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.bar.stop()
+        if self.bar.live.is_started:
+            self.bar.stop()
 
     def __call__(self, tally: Tally) -> None:
         speed = tally.graphs / max(tally.seconds, 1e-9)
