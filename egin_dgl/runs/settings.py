@@ -10,7 +10,9 @@ Settings: TypeAlias = (
 )
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
-SINCE = {"reproducible": False}  # settings that earlier versions did not know, as they computed
+# Settings that earlier versions did not know, as they computed: of a run, and of its groups.
+SINCE = {"reproducible": False}
+SINCE_IN = {"cv": {"split_by": None}}
 
 
 def settings_of(config: Container) -> Settings:
@@ -31,4 +33,9 @@ def mapping_of(config: Container, resolve: bool = True) -> dict:
 
 def of_any_version(settings: Settings) -> Settings:
     """Settings that an earlier version may have written, with what was added since."""
-    return SINCE | settings
+    groups = {
+        group: since | settings[group]
+        for group, since in SINCE_IN.items()
+        if isinstance(settings.get(group), dict)
+    }
+    return SINCE | settings | groups
