@@ -22,6 +22,12 @@ SCAFFOLDS = {
     "naphthalene": "c1ccc2cc({0})ccc2c1{1}",
     "cyclohexane": "C1CCC({0})CC1{1}",
     "piperidine": "C1CN({0})CCC1{1}",
+    "cyclopentane": "C1CC({0})CC1{1}",
+    "morpholine": "C1OCCN({0})C1{1}",
+    "pyrimidine": "c1nc({0})ncc1{1}",
+    "indole": "c1ccc2[nH]c({0})cc2c1{1}",
+    "quinoline": "c1ccc2nc({0})ccc2c1{1}",
+    "diphenylmethane": "c1ccccc1Cc1ccc({0})cc1{1}",
     "biphenyl": "c1ccc(cc1)-c1ccc({0})cc1{1}",
 }
 CHAINS = {
