@@ -1,9 +1,9 @@
-"""Write examples/molecules.csv and examples/new_molecules.csv: python examples/make_molecules.py
+"""Write the examples of this folder, molecules.csv, new_molecules.csv and tables/: python examples/make_molecules.py
 
 Scaffolds with substituents in their open places. A molecule is active if it can react as a Michael acceptor: a carbon-
 carbon double bond beside a carbonyl. Each active one has inactive twins that differ in bonds alone or nearly so, such
 as the saturated chain, the double bond moved by one, or the carbonyl made an alcohol, so that counting atoms says
-little, and kinds of bonds much.
+little, and kinds of bonds much. As in an assay, a few are measured wrongly. The tables hold some of them as graphs.
 """
 
 import csv
@@ -22,6 +22,12 @@ SCAFFOLDS = {
     "naphthalene": "c1ccc2cc({0})ccc2c1{1}",
     "cyclohexane": "C1CCC({0})CC1{1}",
     "piperidine": "C1CN({0})CCC1{1}",
+    "cyclopentane": "C1CC({0})CC1{1}",
+    "morpholine": "C1OCCN({0})C1{1}",
+    "pyrimidine": "c1nc({0})ncc1{1}",
+    "indole": "c1ccc2[nH]c({0})cc2c1{1}",
+    "quinoline": "c1ccc2nc({0})ccc2c1{1}",
+    "diphenylmethane": "c1ccccc1Cc1ccc({0})cc1{1}",
     "biphenyl": "c1ccc(cc1)-c1ccc({0})cc1{1}",
 }
 CHAINS = {
@@ -36,6 +42,7 @@ CHAINS = {
     "NC(=O)CC": "inactive",
 }
 SUBSTITUENTS = ("", "C", "O", "F", "Cl", "OC", "N(C)C", "C#N")
+WRONG = 0.06  # the share of molecules whose activity was measured wrongly
 ACCEPTOR = Chem.MolFromSmarts("[CX3]=[CX3]-[CX3]=[OX1]")
 
 
@@ -54,16 +61,42 @@ def molecules() -> list[tuple[str, str]]:
 
 def main() -> None:
     listed = molecules()
-    known, new = listed[:400], [smiles for smiles, _ in listed[400:419]]
-    rows = [(f"m{i:03}", smiles, activity) for i, (smiles, activity) in enumerate(known, start=1)]
+    assay = random.Random(1)
+    rows = []
+    for i, (smiles, activity) in enumerate(listed[:400], start=1):
+        wrong = assay.random() < WRONG
+        rows.append((f"m{i:03}", smiles, other(activity) if wrong else activity))
     write("molecules.csv", ("id", "smiles", "activity"), rows)
+    new = [smiles for smiles, _ in listed[400:419]]
     new.insert(7, "O=C(C=C)c1ccccc")  # a ring that is never closed, as lists of molecules have them
     write(
         "new_molecules.csv", ("id", "smiles"), [(f"n{i:02}", smiles) for i, smiles in enumerate(new, start=1)]
     )
+    write_tables(rows[:120])
 
 
-def write(name: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def other(activity: str) -> str:
+    return "inactive" if activity == "active" else "active"
+
+
+def write_tables(rows: list[tuple[str, str, str]]) -> None:
+    """The same molecules as graphs.csv, nodes.csv and edges.csv."""
+    graphs, nodes, edges = [], [], []
+    for i, (name, smiles, activity) in enumerate(rows):
+        molecule = Chem.MolFromSmiles(smiles)
+        graphs.append((name, activity, ("train", "train", "train", "validation", "test")[i % 5]))
+        for atom in molecule.GetAtoms():
+            nodes.append((name, atom.GetIdx(), atom.GetSymbol(), f"{atom.GetMass():.3f}"))
+        for bond in molecule.GetBonds():
+            ends = (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
+            edges.append((name, *ends, bond.GetBondType().name.lower()))
+    write("tables/graphs.csv", ("id", "label", "part"), graphs)
+    write("tables/nodes.csv", ("graph", "node", "atom", "mass"), nodes)
+    write("tables/edges.csv", ("graph", "source", "target", "bond"), edges)
+
+
+def write(name: str, header: tuple[str, ...], rows: list[tuple]) -> None:
+    (HERE / name).parent.mkdir(exist_ok=True)
     with open(HERE / name, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([header, *rows])

@@ -1,5 +1,6 @@
 """Molecules → graphs through RDKit: what atoms and bonds are called, and which molecules share a scaffold."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -8,7 +9,26 @@ import numpy as np
 from egin_dgl.data.from_graphs import OneGraph
 from egin_dgl.errors import ConfigError, DataError
 
-FEATURES = ("tu", "rich")
+# What is read of an atom and of a bond, by column.
+ATOM: dict[str, Callable] = {"atom": lambda atom: atom.GetSymbol()}
+BOND: dict[str, Callable] = {"bond": lambda bond: bond.GetBondType().name.lower()}
+RICH_ATOM = ATOM | {
+    "charge": lambda atom: atom.GetFormalCharge(),
+    "hydrogens": lambda atom: atom.GetTotalNumHs(),
+    "neighbors": lambda atom: atom.GetDegree(),
+    "hybridization": lambda atom: atom.GetHybridization().name.lower(),
+    "chirality": lambda atom: atom.GetChiralTag().name.removeprefix("CHI_").lower(),
+    "radicals": lambda atom: atom.GetNumRadicalElectrons(),
+    "isotope": lambda atom: atom.GetIsotope(),
+    "aromatic": lambda atom: atom.GetIsAromatic(),
+    "ring": lambda atom: atom.IsInRing(),
+}
+RICH_BOND = BOND | {
+    "conjugated": lambda bond: bond.GetIsConjugated(),
+    "ring": lambda bond: bond.IsInRing(),
+    "stereo": lambda bond: bond.GetStereo().name.removeprefix("STEREO").lower(),
+}
+FEATURES = {"tu": (ATOM, BOND), "rich": (RICH_ATOM, RICH_BOND)}
 
 
 @lru_cache
@@ -29,13 +49,12 @@ def read_molecule(smiles: str, features: str = "tu") -> OneGraph:
     """
     molecule = parse(smiles)
     atoms, bonds = list(molecule.GetAtoms()), list(molecule.GetBonds())
-    describe = (_atom, _bond) if features == "tu" else (_rich_atom, _rich_bond)
     ends = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], dtype=np.int64).reshape(-1, 2)
     src, dst = np.concatenate([ends, ends[:, ::-1]]).T
-    bond_rows = [describe[1](bond) for bond in bonds]
-    return OneGraph(
-        len(atoms), src, dst, _columns([describe[0](atom) for atom in atoms]), _columns(bond_rows + bond_rows)
-    )
+    of_atom, of_bond = FEATURES[features]
+    node_columns = {name: [read(atom) for atom in atoms] for name, read in of_atom.items()}
+    edge_columns = {name: [read(bond) for bond in bonds] * 2 for name, read in of_bond.items()}
+    return OneGraph(len(atoms), src, dst, node_columns, edge_columns)
 
 
 def parse(smiles: str) -> Any:
@@ -68,39 +87,3 @@ def scaffold_groups(smiles: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
             scaffold = Chem.MolToSmiles(MurckoScaffold.GetScaffoldForMol(molecule), isomericSmiles=False)
             groups.append(known.setdefault(scaffold or Chem.MolToSmiles(molecule), len(known)))
     return np.array(groups), list(known)
-
-
-def _columns(rows: list[dict]) -> dict[str, list]:
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
-
-
-def _atom(atom: Any) -> dict:
-    return {"atom": atom.GetSymbol()}
-
-
-def _bond(bond: Any) -> dict:
-    return {"bond": bond.GetBondType().name.lower()}
-
-
-def _rich_atom(atom: Any) -> dict:
-    return {
-        "atom": atom.GetSymbol(),
-        "charge": atom.GetFormalCharge(),
-        "hydrogens": atom.GetTotalNumHs(),
-        "neighbors": atom.GetDegree(),
-        "hybridization": atom.GetHybridization().name.lower(),
-        "chirality": atom.GetChiralTag().name.removeprefix("CHI_").lower(),
-        "radicals": atom.GetNumRadicalElectrons(),
-        "isotope": atom.GetIsotope(),
-        "aromatic": atom.GetIsAromatic(),
-        "ring": atom.IsInRing(),
-    }
-
-
-def _rich_bond(bond: Any) -> dict:
-    return {
-        "bond": bond.GetBondType().name.lower(),
-        "conjugated": bond.GetIsConjugated(),
-        "ring": bond.IsInRing(),
-        "stereo": bond.GetStereo().name.removeprefix("STEREO").lower(),
-    }

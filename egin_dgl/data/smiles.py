@@ -34,7 +34,7 @@ class MoleculeColumns:
     unreadable: str = "refuse"
 
     def __post_init__(self) -> None:
-        for option, values in (("features", FEATURES), ("unreadable", ("skip", "refuse"))):
+        for option, values in (("features", tuple(FEATURES)), ("unreadable", ("skip", "refuse"))):
             if getattr(self, option) not in values:
                 raise ConfigError(
                     f"dataset.{option} must be {' or '.join(values)}, got {getattr(self, option)!r}"

@@ -40,6 +40,7 @@ class Run:
     overrides: tuple[str, ...] = ()
     k: int = 0
     repeats: int = 1
+    fixed: bool = False  # the data name one split, which is fold 0
     folds_hash: str | None = None  # None: no folds were made yet
     data_hash: str | None = None  # None: the data was not read yet
     results: dict[int, FoldResult] = field(default_factory=dict)  # of finished folds, by number
@@ -51,10 +52,15 @@ class Run:
         return self.settings["seed"]
 
     @property
+    def whole(self) -> int:
+        """How many folds there are."""
+        return 1 if self.fixed else self.k * self.repeats
+
+    @property
     def expected(self) -> list[int]:
         """The folds it was asked for."""
         fold = self.settings.get("cv", {}).get("fold")
-        return list(range(self.k * self.repeats)) if fold is None else fold_numbers(fold)
+        return list(range(self.whole)) if fold is None else fold_numbers(fold)
 
     @property
     def missing(self) -> list[int]:
@@ -140,6 +146,7 @@ def read_run(path: Path) -> Run:
         overrides=tuple(words),
         k=k,
         repeats=repeats,
+        fixed=folds.get("fixed") is True,
         folds_hash=hash_of(folds["parts"]) if shape and folds else None,
         data_hash=record.get("data_sha256") if shape else None,
         results=results,

@@ -130,7 +130,7 @@ def make_cell(runs: Sequence[Run], fellows: Sequence[Run]) -> Cell:
         runs=tuple(runs),
         settings=options | identity(runs[0]),
         results={(seed, fold): run.results[fold] for (seed, fold), run in newest.items()},
-        expected=lead(runs).k * lead(runs).repeats * len({run.seed for run in runs}),
+        expected=lead(runs).whole * len({run.seed for run in runs}),
         repeated=len(folds) - len(newest),
     )
 

@@ -1,0 +1,127 @@
+"""A person's own graphs through the app: what docs/own-graphs.md shows is run as it stands there."""
+
+import json
+import re
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+from running import ROOT
+
+from egin_dgl.cli.cutting import merged
+from egin_dgl.data.molecules import scaffold_groups
+from egin_dgl.data.smiles import load_smiles
+from egin_dgl.runs.reading import read_run
+
+pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
+
+EXAMPLES = ROOT / "examples"
+MOLECULES = ["dataset=smiles", f"dataset.path={EXAMPLES}/molecules.csv", "dataset.label=activity"]
+TABLES = ["dataset=csv", f"dataset.path={EXAMPLES}/tables"]
+QUICK = ["trainer.epochs=1", "model.layers=2", "model.hidden_dim=8"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EGIN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def blocks():
+    """The pieces of code of the page in their order: (language, text)."""
+    page = (ROOT / "docs" / "own-graphs.md").read_text(encoding="utf-8")
+    return re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_page_holds_what_it_says(run_here, tmp_path, monkeypatch, capsys):
+    """Every program and every command of it, the latter with one epoch of one fold."""
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    commands = 0
+    for language, text in blocks():
+        if language == "python":
+            exec(text, names)
+            continue
+        for line in text.splitlines():
+            if line.startswith("python scripts/train.py"):
+                commands += 1
+                summary = run_here(tmp_path / str(commands), *shlex.split(line)[2:], *QUICK, "cv.fold=0")
+                assert summary["folds"] == 1
+    assert commands >= 8
+    printed = capsys.readouterr().out
+    assert (
+        "('atom=C', 'atom=O') ('bond=double', 'bond=single')" in printed and "{'node atom=S': 1}" in printed
+    )
+    excerpt = next(text for _, text in blocks() if text.startswith("id,smiles"))
+    assert (EXAMPLES / "molecules.csv").read_text().startswith(excerpt)
+
+
+def test_named_parts_are_one_split(run_here, tmp_path):
+    summary = run_here(tmp_path, *TABLES, "dataset.part=part", *QUICK)
+    folds = json.loads((tmp_path / "folds.json").read_text())
+    assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["parts"]] == [24, 24, 72]
+    assert folds["parts"][0][:3] == [4, 9, 14]
+    assert run_here(tmp_path, *TABLES, "dataset.part=part", *QUICK)["protocols"] == summary["protocols"]
+    run = read_run(tmp_path)
+    assert run.complete and run.expected == [0] and run.whole == 1
+
+
+def test_scaffolds_stay_together(run_here, tmp_path, caplog):
+    run_here(tmp_path, *MOLECULES, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
+    data = load_smiles(EXAMPLES / "molecules.csv", label="activity")
+    groups, _ = scaffold_groups(data.smiles)
+    parts = json.loads((tmp_path / "folds.json").read_text())["parts"]
+    homes = [set(groups[part].tolist()) for part in parts]
+    assert sum(map(len, homes)) == len(set(groups.tolist())) == 14
+    caplog.clear()
+    run_here(tmp_path / "more", *MOLECULES, "cv.split_by=scaffold", "cv.k=14", "cv.fold=0", *QUICK)
+    assert "more than one of 14 parts would hold: parts differ in size" in caplog.text
+
+
+def test_groups_of_two_kinds_are_joined():
+    one, other = np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])
+    assert merged([one]).tolist() == one.tolist()
+    joined = merged([one, other])
+    assert joined[0] == joined[1] == joined[2] and len(set(joined.tolist())) == 3
+
+
+REFUSED = {
+    "scaffolds of no molecules": (
+        ["dataset=bonds", "cv.split_by=scaffold"],
+        "is for molecules: use dataset=smiles",
+    ),
+    "another split": ([*TABLES, "cv.split_by=size"], "cv.split_by must be scaffold or null, got 'size'"),
+    "two cuts": ([*TABLES, "dataset.part=part", "cv.repeats=2"], "leave out cv.repeats"),
+    "a fold of one split": ([*TABLES, "dataset.part=part", "cv.fold=1"], "cv.fold must be 0"),
+    "a number as file": (
+        [*TABLES, "cv.folds_file=5"],
+        "cv.folds_file must be the path of a folds.json, got 5",
+    ),
+    "no path": (["dataset=csv"], "dataset.path"),
+    "no file": (["dataset=smiles", "dataset.path=none.csv"], "cannot read none.csv: No such file"),
+    "no class": (["dataset=smiles", f"dataset.path={EXAMPLES}/new_molecules.csv"], "has no column 'label'"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_is_said_in_one_line(refused, tmp_path, options, message):
+    error = refused(tmp_path, *options).stderr.strip().splitlines()[-1]
+    assert error.startswith("error: ") and message in error
+
+
+def test_the_examples_are_what_their_program_writes(tmp_path):
+    shutil.copy(EXAMPLES / "make_molecules.py", tmp_path)
+    names = {"__name__": "examples", "__file__": str(tmp_path / "make_molecules.py")}
+    exec((tmp_path / "make_molecules.py").read_text(), names)
+    names["main"]()
+    for path in (
+        "molecules.csv",
+        "new_molecules.csv",
+        "tables/graphs.csv",
+        "tables/nodes.csv",
+        "tables/edges.csv",
+    ):
+        assert (tmp_path / path).read_text() == (EXAMPLES / path).read_text(), path
