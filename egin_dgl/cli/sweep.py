@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from secrets import token_hex
 
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
@@ -13,8 +14,6 @@ from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import Asked, SweepFolder
 
 log = logging.getLogger(__name__)
-
-REPLACED = ("hydra.mode=", "hydra.sweep.dir=", "hydra.sweep.subdir=", "hydra.sweeper.n_trials=")
 
 current: SweepFolder | None = None  # the sweep that this process conducts
 
@@ -41,19 +40,28 @@ class Record(Callback):
         write_text(note, one_line(error) + "\n")
 
 
+def notes_of_launcher(words: list[str]) -> list[str]:
+    """Submitit reads pickles from its folder, so it gets one whose name nobody could know beforehand."""
+    if not any(word.startswith("hydra/launcher=submitit") for word in words):
+        return []
+    return [f"hydra.launcher.submitit_folder='${{hydra.sweep.dir}}/.submitit/{token_hex(8)}/%j'"]
+
+
 def jobs() -> list[RunFolder]:
     """The jobs of the current sweep that have started."""
     return current.jobs() if current else []
 
 
-def continued(folder: SweepFolder) -> list[str]:
+def continued(folder: SweepFolder, trust: bool = False) -> list[str]:
     """The options that go on with a sweep: the same jobs in the same folders, or the trials still to do.
 
     A search draws new trials, so those that were cut off are put aside and the others numbered on.
     """
+    from egin_dgl.cli.replayed import replayed  # here, as it loads torch
+
     asked = folder.asked()
-    kept = [option for option in asked.hydra if not option.startswith(REPLACED)]
-    options = ["--multirun", *kept, *asked.task, f"hydra.sweep.dir={folder.path}"]
+    kept = replayed([*asked.hydra, *asked.task], folder.path, trust)
+    options = ["--multirun", *kept, *notes_of_launcher(kept), f"hydra.sweep.dir={folder.path}"]
     if asked.trials is None:
         return options
     tried = folder.put_aside_unfinished()

@@ -90,13 +90,14 @@ class RunFolder:
         except Timeout:
             raise ConfigError(f"another process is at work in {self.path}") from None
 
-    def started_with(self) -> list[str]:
+    def started_with(self) -> list:
         """The options of the command that started the run here."""
         if not self.words.is_file():
             raise ConfigError(
                 f"{self.path} is not the folder of a run or a sweep: it has no .hydra/overrides.yaml"
             )
-        return list(OmegaConf.load(self.words))
+        words = OmegaConf.to_container(OmegaConf.load(self.words), resolve=False)
+        return words if isinstance(words, list) else []
 
     def finished(self, settings: Settings) -> dict | None:
         """The summary of the run with these settings, if it has ended here already."""
