@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.declared import Options, declared
 from egin_dgl.errors import ConfigError, one_line
-from egin_dgl.ranges import read, shown
+from egin_dgl.ranges import shown
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
 BUILT = ("model", "dataset", "optimizer", "scheduler", "ewl")
@@ -44,7 +44,9 @@ def with_checked(cfg: DictConfig, group: str) -> DictConfig:
             f"{group} has no _target_, the class or function it stands for: choose one by {group}=NAME"
         )
     target = found_by_name(content["_target_"], group)
-    read(f"{group}._partial_", content.get("_partial_", False), bool)
+    for name in ("_partial_", "_recursive_"):  # which Hydra takes as they are
+        if not isinstance(content.get(name, True), bool):
+            raise ConfigError(f"{group}.{name} must be true or false, got {shown(content[name])}")
     options = {name: value for name, value in content.items() if name not in OF_HYDRA}
     return replaced(cfg, group, lambda values: declared(target).checked(values, group), options)
 
