@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from egin_dgl.errors import ConfigError
@@ -102,6 +103,11 @@ class Options:
 
 def declared(target: Callable) -> Declared:
     """Its parameters that a configuration can give; of a class also those that `**options` hands on to its bases."""
+    return kept_declaration(target)
+
+
+@cache
+def kept_declaration(target: Any) -> Declared:
     hints: dict[str, Any] = {}
     others = False
     for function in signatures(target):

@@ -207,7 +207,8 @@ def wanted_by(hint: Any) -> str:
     if kind is Union:
         return " or ".join(wanted_by(one) for one in arguments if one is not os.PathLike)  # Python's own
     if kind is Literal:
-        return f"one of {', '.join(str(one).lower() for one in arguments)}"
+        names = [one if isinstance(one, str) else str(one).lower() for one in arguments]
+        return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
     if is_typeddict(kind):
         return f"a mapping of {', '.join(get_type_hints(kind))}"
     if kind in (Mapping, dict):
@@ -215,10 +216,13 @@ def wanted_by(hint: Any) -> str:
     if kind is tuple and arguments and arguments[-1] is not Ellipsis:
         return f"a list of {len(arguments)}, each {wanted_by(arguments[0])}"
     if kind in (Sequence, list, tuple):
-        return f"a list, each {wanted_by(arguments[0])}" if arguments else "a list"
-    names = {bool: "true or false", int: "a whole number", float: "a number", NoneType: "null", str: "text"}
-    names[os.PathLike] = "a path"
-    return str(names.get(kind) or getattr(kind, "__name__", "another value"))
+        return (
+            f"a list, each {wanted_by(arguments[0])}"
+            if arguments[:1] not in ([], [Any])
+            else "a list of values"
+        )
+    words = {bool: "true or false", int: "a whole number", float: "a number", NoneType: "null", str: "text"}
+    return str(words.get(kind) or getattr(kind, "__name__", "another value"))
 
 
 def shown(value: Any) -> str:

@@ -155,7 +155,7 @@ def test_repeated_cross_validation_and_an_inner_selection(run_here, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["cv.repeats=0"], "cv.repeats must be a number from 1 on, got 0"),
+        (["cv.repeats=0"], "cv.repeats must be a whole number from 1 to 1000, got 0"),
         (["cv=nested", "model=wl_kernel"], "cv=nested is for networks"),
         (
             ["cv=nested", "cv.grid.model.hidden_dim=8"],

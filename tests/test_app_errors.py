@@ -1,6 +1,7 @@
 """What goes wrong is said in one line, and costs no more than it must."""
 
 import re
+import shutil
 
 import pytest
 from running import SMALL
@@ -21,9 +22,19 @@ from egin_dgl.cli.words import current_name
         (["dataset=bonds", "optimizer.lr=-1"], r"optimizer.lr must be a number from 0 on, got -1"),
         (["cv=paper", "trainer.patience=3"], r"trainer.patience needs a validation part"),
         (["resume=nowhere"], r"nowhere is not the folder of a run"),
+        (["dataset=bonds", "model.dropout=nan"], r"model.dropout must be a number from 0 to 1, got nan"),
+        (["dataset=bonds", "~model"], r"model is missing: choose one by model=NAME"),
+        (["=5"], r"'=5' names no option: write OPTION=VALUE"),
+        (["model=5"], r"model must be one of .*egin, egin_c, egin_e.*, got '5'"),
+        (
+            ["-m", "hydra/launcher=submitit_slurm"],
+            r"hydra/launcher=submitit_slurm needs SLURM, and there is no srun",
+        ),
     ],
 )
-def test_a_known_error_is_one_line_and_exit_code_1(refused, options, message, tmp_path):
+def test_a_known_error_is_one_line_and_exit_code_1(refused, options, message, tmp_path, monkeypatch):
+    if shutil.which("srun"):  # as where there is no SLURM
+        monkeypatch.setenv("PATH", str(tmp_path))
     extra = [] if options[0].startswith("resume") else ["hydra.job_logging.root.level=ERROR"]
     done = refused(tmp_path, *options, *extra)
     (line,) = done.stderr.splitlines()

@@ -124,7 +124,7 @@ def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, ca
 def test_wrong_options_are_told_before_any_fold(run_here, tmp_path):
     with pytest.raises(ConfigError, match="kind must be linear or precomputed, got 'rbf'"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.kind=rbf")
-    with pytest.raises(ConfigError, match="penalties must be positive numbers"):
+    with pytest.raises(ConfigError, match="penalties must be a list, each a number above 0"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.penalties=[0]")
     with pytest.raises(ConfigError, match="use ewl=none"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "ewl=colors")

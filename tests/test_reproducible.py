@@ -145,8 +145,8 @@ def test_a_run_that_promised_nothing_says_so_when_it_goes_on_elsewhere(swept, tm
 
 
 def test_an_error_in_a_fresh_process_is_the_same_error(tmp_path):
-    with pytest.raises(ConfigError, match="trainer.epochs must be a positive integer"):
-        run_here(tmp_path, *SMALL, "trainer.epochs=0", "reproducible=any")
+    with pytest.raises(ConfigError, match="cv.k must be a number from 2 to the 60 graphs"):
+        run_here(tmp_path, *SMALL, "cv.k=100", "reproducible=any")
 
 
 @pytest.mark.parametrize("value", ["yes", "true", "AVX2", "null"])

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.declared import Options, declared
 from egin_dgl.errors import ConfigError, one_line
-from egin_dgl.ranges import read, shown
+from egin_dgl.ranges import shown
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
 BUILT = ("model", "dataset", "optimizer", "scheduler", "ewl")
@@ -21,19 +21,19 @@ PLAIN: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
 
 
 def checked(cfg: DictConfig) -> DictConfig:
-    """A copy with every value as it is meant: `model.learn_eps=no` is false there, and in all that is written of it."""
+    """The configuration with every value as it is meant: `model.learn_eps=no` is false there, and in all that is written of it."""
     alone = {str(name): cfg[name] for name in cfg if name not in (*BUILT, *PLAIN)}
     found = replaced(cfg, "", RunOptions.of, alone)
-    for name, value in vars(RunOptions()).items():
-        if name not in found:  # as in configurations of earlier versions
-            OmegaConf.update(found, name, value, force_add=True)
+    absent = {name: value for name, value in vars(RunOptions()).items() if name not in found}
+    if absent:  # as in configurations of earlier versions
+        found = OmegaConf.create(absent | {str(name): found._get_node(name) for name in found})
     for group in (*PLAIN, *BUILT):
         found = with_checked(found, group)
     return found
 
 
 def with_checked(cfg: DictConfig, group: str) -> DictConfig:
-    """A copy with the values of one group as they are meant."""
+    """The same for the values of one group."""
     content = group_of(cfg, group)
     if group in PLAIN:
         return replaced(cfg, group, PLAIN[group].of, content)
@@ -44,7 +44,9 @@ def with_checked(cfg: DictConfig, group: str) -> DictConfig:
             f"{group} has no _target_, the class or function it stands for: choose one by {group}=NAME"
         )
     target = found_by_name(content["_target_"], group)
-    read(f"{group}._partial_", content.get("_partial_", False), bool)
+    for name in ("_partial_", "_recursive_"):  # which Hydra takes as they are
+        if not isinstance(content.get(name, True), bool):
+            raise ConfigError(f"{group}.{name} must be true or false, got {shown(content[name])}")
     options = {name: value for name, value in content.items() if name not in OF_HYDRA}
     return replaced(cfg, group, lambda values: declared(target).checked(values, group), options)
 
@@ -54,12 +56,13 @@ def group_of(cfg: DictConfig, group: str) -> dict[str, Any]:
     if group not in cfg:
         raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
     node = OmegaConf.select(cfg, group)
-    if missing := sorted(OmegaConf.missing_keys(node)) if OmegaConf.is_config(node) else []:
-        raise ConfigError(f"Missing mandatory value: {missing[0]}")
     content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     if not isinstance(content, dict):
         raise ConfigError(f"{group} must be a group of options, chosen by {group}=NAME, got {shown(content)}")
-    return {str(name): value for name, value in content.items()}
+    found = {str(name): value for name, value in content.items()}
+    if missing := [name for name, value in found.items() if value == "???"]:
+        raise ConfigError(f"Missing mandatory value: {group}.{missing[0]}")
+    return found
 
 
 def found_by_name(name: object, group: str) -> Callable:
@@ -78,11 +81,12 @@ def found_by_name(name: object, group: str) -> Callable:
 def replaced(
     cfg: DictConfig, group: str, check: Callable[[Mapping[str, Any]], Any], values: Mapping[str, Any]
 ) -> DictConfig:
-    """A copy with what `check` made of the values, where that differs; references stay references elsewhere."""
+    """The configuration with what `check` made of the values, in a copy where that differs; references stay elsewhere."""
     result = check(values)
     meant = vars(result) if isinstance(result, Options) else result
-    cfg = cfg.copy()
-    for name, value in values.items():
-        if repr(meant[name]) != repr(value):
-            OmegaConf.update(cfg, f"{group}.{name}" if group else name, meant[name], merge=False)
+    differing = [name for name, value in values.items() if repr(meant[name]) != repr(value)]
+    if differing:
+        cfg = cfg.copy()
+    for name in differing:
+        OmegaConf.update(cfg, f"{group}.{name}" if group else name, meant[name], merge=False)
     return cfg

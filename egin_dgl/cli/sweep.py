@@ -3,6 +3,7 @@
 import logging
 import re
 from pathlib import Path
+from secrets import token_hex
 
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
@@ -14,8 +15,6 @@ from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import Asked, SweepFolder
 
 log = logging.getLogger(__name__)
-
-REPLACED = ("hydra.mode=", "hydra.sweep.dir=", "hydra.sweep.subdir=", "hydra.sweeper.n_trials=")
 
 current: SweepFolder | None = None  # the sweep that this process conducts
 place: Path | None = None  # the folder of the run or sweep of this process
@@ -51,19 +50,28 @@ class Record(Callback):
             log.warning("%s: %s", full, one_line(error))
 
 
+def notes_of_launcher(words: list[str]) -> list[str]:
+    """Submitit reads pickles from its folder, so it gets one whose name nobody could know beforehand."""
+    if not any(word.startswith("hydra/launcher=submitit") for word in words):
+        return []
+    return [f"hydra.launcher.submitit_folder='${{hydra.sweep.dir}}/.submitit/{token_hex(8)}/%j'"]
+
+
 def jobs() -> list[RunFolder]:
     """The jobs of the current sweep that have started."""
     return current.jobs() if current else []
 
 
-def continued(folder: SweepFolder) -> list[str]:
+def continued(folder: SweepFolder, trust: bool = False) -> list[str]:
     """The options that go on with a sweep: the same jobs in the same folders, or the trials still to do.
 
     A search draws new trials, so those that were cut off are put aside and the others numbered on.
     """
+    from egin_dgl.cli.replayed import replayed  # here, as it loads torch
+
     asked = folder.asked()
-    kept = [option for option in asked.hydra if not option.startswith(REPLACED)]
-    options = ["--multirun", *kept, *asked.task, setting("hydra.sweep.dir", folder.path)]
+    kept = replayed([*asked.hydra, *asked.task], folder.path, trust)
+    options = ["--multirun", *kept, *notes_of_launcher(kept), setting("hydra.sweep.dir", folder.path)]
     if asked.trials is None:
         return options
     tried = folder.put_aside_unfinished()

@@ -3,12 +3,22 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import QuotedString, Sweep
 from hydra.errors import HydraException
 
 from egin_dgl.errors import ConfigError
+from egin_dgl.ranges import Count, CountOrZero, Fraction, read
+
+# Of hydra/sweeper=optuna, whose own checks are of types alone; 0 trials are left when a search has ended.
+OF_SEARCH: dict[str, Any] = {
+    "n_trials": CountOrZero,
+    "n_jobs": Count,
+    "max_failure_rate": Fraction | None,
+    "study_name": str,
+}
 
 
 def check_words(arguments: Sequence[str], config_dir: Path) -> None:
@@ -21,6 +31,8 @@ def check_words(arguments: Sequence[str], config_dir: Path) -> None:
         if equals and (config_dir / group).is_dir() and not option.startswith("~") and not is_name(word):
             options = ", ".join(sorted(path.stem for path in (config_dir / group).glob("*.yaml")))
             raise ConfigError(f"{group} must be one of {options}, got {value!r}")
+        if (name := option.lstrip("+").removeprefix("hydra.sweeper.")) in OF_SEARCH and option != name:
+            read(f"hydra.sweeper.{name}", value_of(word), OF_SEARCH[name])
     if "hydra/launcher=submitit_slurm" in arguments and shutil.which("srun") is None:
         raise ConfigError(
             "hydra/launcher=submitit_slurm needs SLURM, and there is no srun here: start it on a node of the cluster"
@@ -30,8 +42,12 @@ def check_words(arguments: Sequence[str], config_dir: Path) -> None:
 def is_name(word: str) -> bool:
     """Whether the value of OPTION=VALUE is a name, or several to sweep over."""
     try:
-        value = OverridesParser.create().parse_override(word).value()
+        value = value_of(word)
     except HydraException:  # said by Hydra itself, with the place
         return True
-    text = value.text if isinstance(value, QuotedString) else value
-    return isinstance(value, Sweep) or (isinstance(text, str) and text != "")
+    return isinstance(value, Sweep) or (isinstance(value, str) and value != "")
+
+
+def value_of(word: str) -> Any:
+    value = OverridesParser.create().parse_override(word).value()
+    return value.text if isinstance(value, QuotedString) else value

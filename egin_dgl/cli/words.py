@@ -11,6 +11,7 @@ from egin_dgl.runs.sweep_folder import SweepFolder
 
 SHORT = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # the plugin's name for it, with our defaults
 RENAMED = {"gatv2_edge": "edge_gat"}  # models that older runs, and commands kept from then, call otherwise
+TRUST = "trust=true"  # beside resume=FOLDER: the folder's words are said again without being looked through
 
 
 def understood(arguments: list[str]) -> list[str]:
@@ -48,16 +49,25 @@ def resumed(arguments: list[str]) -> list[str]:
     """`resume=FOLDER` stands for the options that started the run or sweep in FOLDER, and for running there again."""
     chosen = [argument for argument in arguments if argument.startswith("resume=")]
     if not chosen or chosen[-1] == "resume=null":
+        if TRUST in arguments:
+            raise ConfigError(
+                f"{TRUST} goes with resume=FOLDER alone, where a folder's own words are said again"
+            )
         return arguments
-    if len(arguments) > 1:
-        raise ConfigError("resume=FOLDER goes on with the options that started the run; give no others")
+    trust = TRUST in arguments
+    if len(arguments) > 1 + trust:
+        raise ConfigError(
+            f"resume=FOLDER goes on with the options that started the run; give no others but {TRUST}"
+        )
     folder = Path(chosen[0].removeprefix("resume="))
     check_name(folder)
     if SweepFolder(folder).is_there:
-        return sweep.continued(SweepFolder(folder))
+        return sweep.continued(SweepFolder(folder), trust)
+    from egin_dgl.cli.replayed import replayed  # here, as it loads torch
+
     # Hydra's notes stay as they are: written again on a full disk, they would be empty.
     return [
-        *RunFolder(folder).started_with(),
+        *replayed(RunFolder(folder).started_with(), folder, trust),
         sweep.setting("hydra.run.dir", folder),
         "hydra.output_subdir=null",
     ]

@@ -22,7 +22,7 @@ from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.runs.fold_folder import FoldFolder
 from egin_dgl.runs.json_file import read_object
 from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.settings import Settings, of_any_version, settings_of
+from egin_dgl.runs.settings import Settings, of_any_version, settings_in, without_functions
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,8 @@ def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
 def hydra_settings(folder: RunFolder) -> Settings:
     """The settings of a job that never wrote them down itself, as run.json would have them."""
     try:
-        return settings_of(OmegaConf.load(folder.config))
+        content = OmegaConf.to_container(OmegaConf.load(folder.config), resolve=False)
+        return settings_in(without_functions(content)) if isinstance(content, dict) else {}
     except (
         OSError,
         YAMLError,

@@ -114,7 +114,7 @@ class RunFolder:
         finally:
             lock.release()
 
-    def started_with(self) -> list[str]:
+    def started_with(self) -> list:
         """The options of the command that started the run here."""
         if not self.words.exists():
             raise ConfigError(

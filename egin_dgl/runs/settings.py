@@ -1,6 +1,7 @@
 """A run's settings: what of a configuration decides its numbers."""
 
-from typing import TypeAlias
+import re
+from typing import Any, TypeAlias
 
 from omegaconf import OmegaConf
 from omegaconf.base import Container
@@ -10,6 +11,7 @@ Settings: TypeAlias = (
 )
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
+LONGEST_CHAIN = 5  # of references to references
 # Settings that earlier versions did not know, as they computed; those of a group only where the group is there.
 SINCE = {"reproducible": False}
 SINCE_IN: dict[str, dict[str, object]] = {"cv": {"split_by": None}}
@@ -17,7 +19,12 @@ SINCE_IN: dict[str, dict[str, object]] = {"cv": {"split_by": None}}
 
 def settings_of(config: Container) -> Settings:
     """All of GROUPS but the number of workers, which changes only the time it takes."""
-    known = of_any_version(mapping_of(config))
+    return settings_in(mapping_of(config))
+
+
+def settings_in(content: dict) -> Settings:
+    """The same of a configuration as JSON could hold it."""
+    known = of_any_version(content)
     settings = {group: known[group] for group in GROUPS}
     settings["trainer"].pop("workers", None)
     return settings
@@ -29,6 +36,28 @@ def mapping_of(config: Container, resolve: bool = True) -> dict:
     if not isinstance(content, dict):
         raise TypeError(f"the configuration is a {type(content).__name__}, no mapping")
     return content
+
+
+def without_functions(content: dict) -> dict:
+    """A configuration as a folder keeps it: references such as ${trainer.epochs} to plain values are followed, nothing else.
+
+    OmegaConf would also call the functions that it names, such as ${oc.env:HOME}, which are left as text.
+    """
+
+    def value_of(node: Any, chain: int = 0) -> Any:
+        if isinstance(node, dict):
+            return {key: value_of(inner) for key, inner in node.items()}
+        if isinstance(node, list):
+            return [value_of(inner) for inner in node]
+        match = re.fullmatch(r"\$\{([A-Za-z_][\w.]*)\}", node) if isinstance(node, str) else None
+        if match is None or chain == LONGEST_CHAIN:
+            return node
+        named: Any = content
+        for key in match[1].split("."):
+            named = named.get(key) if isinstance(named, dict) else None
+        return node if isinstance(named, (dict, list)) else value_of(named, chain + 1)
+
+    return value_of(content)
 
 
 def of_any_version(settings: Settings) -> Settings:
