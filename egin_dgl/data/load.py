@@ -13,7 +13,7 @@ from torch import Tensor
 from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, GraphOptions, from_arrays
 from egin_dgl.data.download import DEFAULT_URL
 from egin_dgl.data.features import Vocabulary
-from egin_dgl.data.sources import find_raw
+from egin_dgl.data.sources import find_raw, naming_the_cache
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
@@ -24,6 +24,7 @@ FORMAT = 2
 log = logging.getLogger(__name__)
 
 
+@naming_the_cache
 def load_tu(
     name: str,
     root: str | os.PathLike | None = None,
