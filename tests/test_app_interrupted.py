@@ -58,7 +58,7 @@ def test_sigterm_saves_the_epoch_at_hand_and_says_how_to_go_on(start, command, r
     folder = tmp_path / kind
     options = [*SMALL, "trainer.epochs=60", "trainer.checkpoint_every=1000", "trainer.workers=2"]
     where = ["-m", f"hydra.sweep.dir={folder}"] if kind == "sweep" else [f"hydra.run.dir={folder}"]
-    process = start(*options, *where, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    process = start(*where, *options, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     end = time.monotonic() + 300
     while not list(folder.rglob("fold_*/best.safetensors")):
         assert time.monotonic() < end and process.poll() is None
