@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import pytest
 from running import SMALL, same_numbers
 
 
@@ -49,3 +50,27 @@ def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(start, tmp_path):
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert f"resume={os.path.relpath(tmp_path)} goes on from here" in errors
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_sigterm_saves_the_epoch_at_hand_and_says_how_to_go_on(start, command, run_here, tmp_path, kind):
+    """As SLURM and Docker end a job. There is no checkpoint but the one that the signal asks for."""
+    folder = tmp_path / kind
+    options = [*SMALL, "trainer.epochs=60", "trainer.checkpoint_every=1000", "trainer.workers=2"]
+    where = ["-m", f"hydra.sweep.dir={folder}"] if kind == "sweep" else [f"hydra.run.dir={folder}"]
+    process = start(*where, *options, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    end = time.monotonic() + 300
+    while not list(folder.rglob("fold_*/best.safetensors")):
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1] == f"ended by SIGTERM; resume={kind} goes on from here"
+    assert list(folder.rglob("fold_*/last.pt"))
+    done = command(f"resume={kind}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run_here(tmp_path / "whole", *options, "trainer.workers=1")
+    (summary,) = folder.rglob("summary.json")
+    same_numbers(tmp_path / "whole", summary.parent)

@@ -2,9 +2,11 @@
 
 import logging
 import re
+import sys
 from pathlib import Path
 from secrets import token_hex
 
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
@@ -25,6 +27,7 @@ class Record(Callback):
 
     def on_run_start(self, config: DictConfig, **_) -> None:
         global place
+        HydraConfig.instance().set_config(config)  # the folder's name asks it what was chosen
         place = Path(config.hydra.run.dir)
 
     def on_multirun_start(self, config: DictConfig, **_) -> None:
@@ -34,7 +37,10 @@ class Record(Callback):
         place = current.path
         trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
         overrides = config.hydra.overrides
-        current.claim(Asked(list(overrides.hydra), list(overrides.task), trials))
+        try:
+            current.claim(Asked(list(overrides.hydra), list(overrides.task), trials))
+        except StorageError as error:  # Hydra would go on, and only warn
+            sys.exit(f"error: {error}")
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **_) -> None:
         """Leave the reason of a failure in the job's folder, for the table at the end of the sweep."""

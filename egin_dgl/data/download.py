@@ -2,11 +2,13 @@
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
+from queue import Empty, Queue
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -16,6 +18,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import atomic_path
 
 DEFAULT_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
+SLOWEST = 10 << 10  # bytes a second that a download must come to
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +31,13 @@ def download(
     attempts: int = 3,
     pause: float = 1.0,
     timeout: float = 30.0,
+    patience: float = 60.0,
     max_bytes: int = 2 * GIB,
 ) -> RawFiles:
     """Fetch url/name.zip into `target`, which appears only once it has been read as a whole and good zip.
+
+    After `patience` seconds a server that sent less than SLOWEST bytes a second is given up: each drop it sends is in time
+    for the socket's own `timeout`.
 
     urllib rather than pooch: pooch neither bounds the size nor retries without a hash known beforehand.
     """
@@ -40,7 +47,7 @@ def download(
     for attempt in range(1, attempts + 1):
         try:
             with atomic_path(target) as temporary:
-                _fetch(source, temporary, timeout, max_bytes)
+                _fetch(source, temporary, timeout, patience, max_bytes)
                 raw = read_zip(temporary, name, "")
                 if missing := [suffix for suffix in REQUIRED if suffix not in raw.contents]:
                     raise DataError(f"the zip has no {name}_{missing[0]}.txt")
@@ -66,20 +73,54 @@ class _NoDowngrade(HTTPRedirectHandler):
         return super().redirect_request(request, file, code, message, headers, target)
 
 
-def _fetch(source: str, target: Path, timeout: float, max_bytes: int) -> None:
-    request = Request(source, headers={"User-Agent": "egin_dgl"})
-    with build_opener(_NoDowngrade).open(request, timeout=timeout) as response, target.open("wb") as file:
-        total, done = response.length, 0  # length is None where the server does not tell
-        with _progress(source, total) as advance:
+def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes: int) -> None:
+    arrived: Queue = Queue(64)
+    given_up = threading.Event()
+    # A thread that can be left alone: reading one line of a header may take for ever.
+    threading.Thread(target=_receive, args=(source, timeout, arrived, given_up), daemon=True).start()
+    start, done = time.monotonic(), 0
+
+    def next_part():
+        while True:
+            seconds = time.monotonic() - start
+            if seconds > patience and done < SLOWEST * seconds:
+                raise DataError(f"the server is too slow: {done} bytes in {seconds:.0f} s")
+            with suppress(Empty):
+                part = arrived.get(timeout=min(1.0, patience))
+                if isinstance(part, Exception):
+                    raise part
+                return part
+
+    try:
+        total = next_part()  # None where the server does not tell
+        with target.open("wb") as file, _progress(source, total) as advance:
             # checked before the body is read, too, so that an honest giant costs nothing
-            while (total or 0) <= max_bytes and done <= max_bytes and (block := response.read(1 << 16)):
+            while (total or 0) <= max_bytes and done <= max_bytes and (block := next_part()):
                 file.write(block)
                 done += len(block)
                 advance(len(block))
+    finally:
+        given_up.set()
+        with suppress(Empty):  # so that the thread, if it waits for room, sees it
+            while True:
+                arrived.get_nowait()
     if max(total or 0, done) > max_bytes:
         raise DataError(f"the file is larger than {max_bytes} bytes")
     if total is not None and done != total:
         raise ConnectionError(f"got {done} of {total} bytes")
+
+
+def _receive(source: str, timeout: float, arrived: Queue, given_up: threading.Event) -> None:
+    """Pass on the length that the server tells, the body in blocks, an empty block; or what went wrong."""
+    try:
+        request = Request(source, headers={"User-Agent": "egin_dgl"})
+        with build_opener(_NoDowngrade).open(request, timeout=timeout) as response:
+            arrived.put(response.length)
+            while not given_up.is_set() and (block := response.read1(1 << 16)):
+                arrived.put(block)
+            arrived.put(b"")
+    except Exception as error:
+        arrived.put(error)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, GraphOptions, from_arrays
 from egin_dgl.data.download import DEFAULT_URL
 from egin_dgl.data.features import Vocabulary
-from egin_dgl.data.sources import find_raw
+from egin_dgl.data.sources import find_raw, naming_the_cache
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
@@ -42,6 +42,7 @@ class Expected(TypedDict, total=False):
     edge_dim: Count | Sequence[Count] | None
 
 
+@naming_the_cache
 def load_tu(
     name: str,
     root: Folder | os.PathLike | None = None,

@@ -4,14 +4,20 @@ import importlib.util
 import logging
 import os
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from egin_dgl.data.download import DEFAULT_URL, download
-from egin_dgl.data.rawfiles import OPTIONAL, REQUIRED, RawFiles, read_zip
-from egin_dgl.errors import DataError
+from egin_dgl.data.rawfiles import MOST, OPTIONAL, REQUIRED, RawFiles, read_zip
+from egin_dgl.errors import DataError, StorageError
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def cache_dir() -> Path:
@@ -50,13 +56,40 @@ def find_raw(name: str, root: str | os.PathLike | None = None, url: str | None =
         tried.append("no download (no url given)")
     else:
         try:
-            return download(name, cached / f"{name}.zip", url)
+            return _downloaded(name, cached, url)
         except DataError as error:
             tried.append(f"download ({error})")
     raise DataError(
         f"cannot find dataset {name!r}; tried {'; '.join(tried)}: check the name and the network, or put the files "
         f"into ROOT/{name}/ and pass root=ROOT or set EGIN_DATA_ROOT=ROOT"
     )
+
+
+def naming_the_cache(load: Callable[P, T]) -> Callable[P, T]:
+    """A file of the cache that is of no use would be found there again and again: `load` says what to do about it."""
+
+    @wraps(load)
+    def telling(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return load(*args, **options)
+        except DataError as error:
+            place = re.escape(f"{cache_dir() / 'raw'}{os.sep}")
+            found = re.match(rf".*?({place}[\w.-]+?(?:\.zip|(?=[/\\])))", str(error))
+            if found is None or str(error).startswith("cannot find"):
+                raise
+            raise DataError(f"{error}; remove {found.group(1)} to have it downloaded again") from error
+
+    return telling
+
+
+def _downloaded(name: str, cached: Path, url: str) -> RawFiles:
+    """Kept in the cache; where that cannot be written, for this time only."""
+    try:
+        return download(name, cached / f"{name}.zip", url)
+    except StorageError as error:
+        log.warning("%s; %s is downloaded for this time only", error, name)
+        with tempfile.TemporaryDirectory() as folder:
+            return download(name, Path(folder) / f"{name}.zip", url)
 
 
 def _bundled() -> Iterator[Path]:
@@ -70,7 +103,10 @@ def _look_in(root: Path, name: str, kind: str) -> RawFiles | None:
     for folder in (root / name, root / name / "raw"):
         files = {suffix: folder / f"{name}_{suffix}.txt" for suffix in REQUIRED + OPTIONAL}
         try:
-            contents = {suffix: file.read_bytes() for suffix, file in files.items() if file.exists()}
+            found = {suffix: file for suffix, file in files.items() if file.exists()}
+            if (size := sum(file.stat().st_size for file in found.values())) > MOST:
+                raise DataError(f"the files of {name} in {folder} have {size} bytes, more than {MOST}")
+            contents = {suffix: file.read_bytes() for suffix, file in found.items()}
         except OSError as error:
             raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
         if contents:

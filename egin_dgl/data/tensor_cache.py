@@ -40,7 +40,7 @@ class TensorCache:
         try:
             write_tensors(self.path, tensors, {HEADER: json.dumps(header)})
         except StorageError as error:
-            log.warning("%s; the data is prepared again next time", error)
+            log.warning("%s; it is made again next time", error)
 
     def read(self, restore: Callable[[dict[str, Tensor], dict], T]) -> T | None:
         """What `restore(tensors, record)` makes of what was kept; None where that is nothing, old or damaged."""

@@ -15,7 +15,7 @@ from egin_dgl.data.columns import NUMBER
 from egin_dgl.data.rawfiles import RawFiles
 from egin_dgl.errors import DataError
 
-_EXACT = 2.0**53  # up to here a float64, which everything is parsed as, holds every integer
+_EXACT = 2.0**53  # below it a float64, which everything is parsed as, holds every integer
 
 
 def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
@@ -133,8 +133,13 @@ def _integers(raw: RawFiles, suffix: str, columns: int | None = None) -> np.ndar
     table, path = _table(raw, suffix), raw.path(suffix)
     if columns is not None and table.shape[1] != columns:
         raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {columns} are needed")
-    wrong = ~(np.abs(table) <= _EXACT) | (table != np.floor(table))
-    _refuse(wrong.any(axis=1), path, lambda row: f"{table[row][wrong[row]][0]} where an integer is needed")
+    # 2^53 itself is refused, as 2^53 + 1 is read as it.
+    wrong = ~(np.abs(table) < _EXACT) | (table != np.floor(table))
+    _refuse(
+        wrong.any(axis=1),
+        path,
+        lambda row: f"{table[row][wrong[row]][0]} where an integer is needed, of less than 2^53",
+    )
     return table.astype(np.int64)
 
 

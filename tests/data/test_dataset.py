@@ -281,7 +281,7 @@ def test_an_unwritable_cache_costs_only_time(small, tmp_path, monkeypatch, caplo
     (tmp_path / "file").touch()
     monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "file"))
     assert len(load_tu("S", small())) == 2
-    assert "cannot cache" in caplog.text
+    assert "cannot write" in caplog.text
 
 
 def test_two_processes_at_once(small, tmp_path):

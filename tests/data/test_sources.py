@@ -14,6 +14,7 @@ import zipfile
 
 import pytest
 
+from egin_dgl.data import load_tu
 from egin_dgl.data.download import download
 from egin_dgl.data.rawfiles import read_zip
 from egin_dgl.data.sources import find_raw
@@ -350,3 +351,67 @@ def test_https_is_not_redirected_to_http(tmp_path, serve, monkeypatch):
         download("TINY", tmp_path / "cache" / "TINY.zip", downgrading.url, pause=0)
     assert plain.paths == [] and not stray(tmp_path)
     assert download("TINY", tmp_path / "cache" / "TINY.zip", staying.url, pause=0).read("A")
+
+
+def dripping(part, pause=0.02):
+    """An answer that never ends, in its head or in its body."""
+
+    def answer(handler):
+        if part == "body":
+            handler.send_response(200)
+            handler.end_headers()
+        else:
+            handler.wfile.write(b"HTTP/1.0 200 OK\r\nX-Long: ")
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(b"x")
+                time.sleep(pause)
+
+    return answer
+
+
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_a_server_that_drips_for_ever_is_given_up(tmp_path, serve, part):
+    start = time.monotonic()
+    with pytest.raises(DataError, match=r"TINY.zip: the server is too slow: \d+ bytes in \d+ s"):
+        download("TINY", tmp_path / "cache" / "TINY.zip", serve(dripping(part)).url, patience=0.3)
+    assert time.monotonic() - start < 20
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_small_zip_that_unpacks_to_gigabytes_takes_no_memory(tmp_path):
+    block = bytes(1 << 20)
+    with zipfile.ZipFile(tmp_path / "TINY.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for suffix in FILES:
+            with archive.open(f"TINY_{suffix}.txt", "w", force_zip64=True) as member:
+                for _ in range(300):
+                    member.write(block)
+    assert (tmp_path / "TINY.zip").stat().st_size < 1 << 20
+    with pytest.raises(DataError, match=r"would unpack to more than 268435456 bytes; do not use"):
+        find_raw("TINY", tmp_path)
+
+
+def test_a_zip_of_the_cache_that_is_of_no_use_is_named_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path))
+    monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
+    (tmp_path / "raw").mkdir()
+    kept = tmp_path / "raw" / "TINY.zip"
+    with zipfile.ZipFile(kept, "w") as archive:
+        for suffix in FILES:
+            archive.writestr(f"TINY/TINY_{suffix}.txt", "<html>\n")
+    with pytest.raises(DataError) as told:
+        load_tu("TINY")
+    assert str(told.value).endswith(f"'<html>' is not a number; remove {kept} to have it downloaded again")
+    kept.write_bytes(zipped())
+    with pytest.raises(DataError) as told:
+        load_tu("TINY", expect={"graphs": 7})
+    assert str(told.value).endswith(f"; remove {kept} to have it downloaded again")
+
+
+def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path, serve, monkeypatch, caplog):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "file"))
+    monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
+    assert len(load_tu("TINY", url=serve(ok(zipped())).url)) == 2
+    assert "TINY is downloaded for this time only" in caplog.text
+    assert "it is made again next time" in caplog.text

@@ -185,6 +185,10 @@ BAD = {
         {"node_labels": "1\n2.5\n1\n1\n1\n"},
         "T_node_labels.txt, line 2: 2.5 where an integer is needed",
     ),
+    "label that a float64 does not hold": (
+        {"graph_labels": "1\n9007199254740993\n"},
+        "T_graph_labels.txt, line 2: 9007199254740992.0 where an integer is needed, of less than 2^53",
+    ),
     "nan label": ({"graph_labels": "1\nnan\n"}, "T_graph_labels.txt, line 2: nan where an integer is needed"),
     "huge label": (
         {"graph_labels": "1\n1e300\n"},

@@ -3,11 +3,15 @@
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 import torch
 
+from egin_dgl.data import load_tu
+from egin_dgl.data.dataset import TENSORS
+from egin_dgl.data.mapped import mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.models import EGIN, EGINE
 from egin_dgl.training.cores import Share
@@ -46,6 +50,38 @@ def test_a_failing_fold_is_named_and_the_others_finish(data, make_job, workers):
         train_folds(data, jobs, lambda *event: None, Share(workers))
     assert jobs[0].folder.weights.exists()
     assert jobs[2].folder.weights.exists()
+
+
+def test_nothing_goes_through_shared_memory(data, make_job):
+    """Workers map a file in the run's folder, which is gone afterwards."""
+    seen = set()
+
+    def watch(fold, record):
+        for pid in (os.getpid(), *children(os.getpid())):
+            with suppress(OSError), open(f"/proc/{pid}/maps") as maps:
+                seen.update(os.path.basename(line.split()[-1]) for line in maps if "/" in line)
+
+    jobs = [make_job(fold) for fold in range(3)]
+    train_folds(data, jobs, watch, Share(2))
+    assert not [name for name in seen if name.startswith("torch_")]
+    assert [name for name in seen if name.startswith(".dataset.safetensors.")]
+    assert not list(jobs[0].folder.path.parent.glob(".*"))
+
+
+def test_a_set_in_the_cache_is_mapped_from_there_unless_it_was_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
+    mutag = load_tu("MUTAG")
+    with mapped(mutag, tmp_path) as lent:
+        assert lent.file.parent == tmp_path / "cache" / "processed"
+        again = lent.open()
+    assert all(torch.equal(getattr(mutag, name), getattr(again, name)) for name in TENSORS)
+    assert again.info == mutag.info and again.digest == mutag.digest
+    changed = mutag.with_features(node_feats=2 * mutag.node_feats)
+    with mapped(changed, tmp_path) as lent:
+        assert lent.file.parent == tmp_path
+        assert torch.equal(lent.open().node_feats, changed.node_feats)
+    assert not lent.file.exists()
 
 
 def test_a_worker_that_dies_is_reported(data, make_job):
