@@ -23,7 +23,8 @@ from egin_dgl.data.folds import load_folds
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import audit, draw_refinement, tell_apart
 from egin_dgl.ewl.rounds import METHODS
-from egin_dgl.reporting.audit import audit_table, duplicates_line
+from egin_dgl.reporting.audit import audit_hints, audit_table, duplicates_line
+from egin_dgl.reporting.data_line import data_line
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -53,6 +54,8 @@ def run_audit(dataset, numbers, options) -> None:
         print(json.dumps(result.to_dict()))
         return
     console = Console()
+    for line in (data_line(dataset), *audit_hints(result, dataset, not options.no_attributes)):
+        console.print(line, soft_wrap=True, highlight=False)
     console.print(audit_table(result))
     console.print(duplicates_line(result), soft_wrap=True)
 

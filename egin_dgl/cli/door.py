@@ -64,6 +64,8 @@ def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None
     try:
         if in_sweep and "direction" in hydra.sweeper:
             check_search(hydra.sweeper.direction, cfg.cv.validation)
+        if in_sweep and (jobs := sweep.how_many(hydra)):
+            print(f"job {hydra.job.num + 1} of {jobs}", file=sys.stderr)
         with RunFolder(folder).alone():
             return job(folder, share(hydra.launcher, hydra.sweep.dir))["validation_score"]
     except (EginError, OmegaConfBaseException) as error:

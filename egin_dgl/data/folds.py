@@ -11,7 +11,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import write_text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Graph indices of the three parts; `validation` may be empty."""
 
@@ -19,8 +19,12 @@ class Split:
     validation: np.ndarray
     test: np.ndarray
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.train)} train, {len(self.validation)} validation, {len(self.test)} test"
+        return f"Split({sizes})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Folds:
     """Every k parts in a row, one repetition, are disjoint and together hold every graph once."""
 
@@ -29,6 +33,11 @@ class Folds:
     labels_hash: str
     k: int
     parts: tuple[np.ndarray, ...]
+
+    def __repr__(self) -> str:
+        graphs = sum(map(len, self.parts[: self.k]))
+        times = f" {self.repeats} times" if self.repeats > 1 else ""
+        return f"Folds({self.dataset!r}: {graphs} graphs in {self.k} parts{times}, seed {self.seed})"
 
     @property
     def repeats(self) -> int:

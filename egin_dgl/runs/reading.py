@@ -24,7 +24,7 @@ from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.settings import Settings, of_any_version, settings_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One run folder. A job that ended before it wrote run.json has only what Hydra noted of it.
 
@@ -44,6 +44,10 @@ class Run:
     results: dict[int, FoldResult] = field(default_factory=dict)  # of finished folds, by number
     error: str | None = None
     problems: tuple[str, ...] = ()  # files that could not be read
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else self.reason
+        return f"Run({self.model} on {self.dataset}, {len(self.results)} folds, {state}, in {self.folder})"
 
     @property
     def seed(self) -> int:

@@ -130,9 +130,14 @@ def make_cell(runs: Sequence[Run], fellows: Sequence[Run]) -> Cell:
         runs=tuple(runs),
         settings=options | identity(runs[0]),
         results={(seed, fold): run.results[fold] for (seed, fold), run in newest.items()},
-        expected=lead(runs).k * lead(runs).repeats * len({run.seed for run in runs}),
+        expected=whole(lead(runs)) * len({run.seed for run in runs}),
         repeated=len(folds) - len(newest),
     )
+
+
+def whole(run: Run) -> int:
+    """The folds of a cross-validation of this kind; a holdout has one, its split."""
+    return 1 if run.settings["cv"].get("holdout") else run.k * run.repeats
 
 
 def lead(runs: Sequence[Run]) -> Run:
