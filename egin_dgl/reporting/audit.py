@@ -9,7 +9,7 @@ from egin_dgl.ewl.audit import Audit
 
 def audit_table(audit: Audit) -> Table:
     """What each method tells apart at each depth, side by side, in 60 columns."""
-    title = "node colours, graphs told apart, best accuracy (the ceiling)"
+    title = "node colours, graphs told apart, best accuracy (ceiling)"
     table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=False)
     methods = list(dict.fromkeys(level.method for level in audit.levels))
     table.add_column("depth", justify="right")
@@ -41,10 +41,11 @@ def audit_hints(audit: Audit, dataset: GraphDataset, attributes: bool) -> list[s
         return [
             f"attributes of nodes ({info.node_attributes}) and edges ({info.edge_attributes}) are left out"
         ]
-    colors = max((level.colors for level in audit.levels if level.depth == 0), default=0)
-    if there and 2 * colors > nodes:
-        told = f"attributes alone give {nodes:,} nodes {colors:,} colours, so that nearly all is told apart"
-        return [f"{told}: --decimals 1 rounds them, --no-attributes leaves them out"]
+    telling = [level for level in audit.levels if level.depth <= 1 and 2 * level.colors > nodes]
+    if there and telling:
+        first = min(telling, key=lambda level: level.depth)
+        told = f"attributes give {nodes:,} nodes {first.colors:,} colours at depth {first.depth} already"
+        return [f"{told}, which says little: --decimals 1 rounds them, --no-attributes leaves them out"]
     return []
 
 

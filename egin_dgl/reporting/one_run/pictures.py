@@ -50,10 +50,10 @@ def confusion_figure(counts: np.ndarray, class_names: Sequence[str], title: str)
     axes.set(xlabel="predicted class", ylabel="true class", title=title)
     # Beyond some fifty names, every second one, or third, and so on: those between would overlap.
     named = range(0, len(counts), -(-len(counts) // MOST_NAMES))
-    size = 10 if len(counts) <= MOST_NAMES // 2 else 8
+    points = 10 if len(counts) <= MOST_NAMES // 2 else 8
     names = [class_names[number] for number in named]
-    axes.set_xticks(named, names, rotation=90 if len(counts) > MOST_COUNTS else 0, fontsize=size)
-    axes.set_yticks(named, names, fontsize=size)
+    axes.set_xticks(named, names, rotation=90 if len(counts) > MOST_COUNTS else 0, fontsize=points)
+    axes.set_yticks(named, names, fontsize=points)
     axes.set_xticks(range(len(counts)), minor=True)
     axes.set_yticks(range(len(counts)), minor=True)
     if len(counts) <= MOST_COUNTS:
