@@ -28,14 +28,14 @@ def gather_arguments(model: type) -> None:
     model.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     told: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        told |= described(vars(cls).get("__doc__") or "")
+        told |= told_arguments(vars(cls).get("__doc__") or "")
     lines = [f"    {name}: {told[name]}".replace("\n", "\n    ") for name in parameters if name in told]
     text = ARGS.sub("", inspect.cleandoc(model.__dict__.get("__doc__") or "")).rstrip()
     if lines:
         model.__doc__ = "\n".join([text, "", "Args:", *lines]).lstrip("\n") + "\n"
 
 
-def described(doc: str) -> dict[str, str]:
+def told_arguments(doc: str) -> dict[str, str]:
     """What the Args section of a docstring says of each argument."""
     section = ARGS.search("\n" + inspect.cleandoc(doc))
     return dict(NAMED.findall(inspect.cleandoc("\n" + section["lines"]))) if section else {}
