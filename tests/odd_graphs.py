@@ -48,7 +48,7 @@ def odd_dataset(
     pairs = torch.tensor([pair for _, joined in graphs for pair in joined], dtype=torch.int64).view(-1, 2).T
     src, dst = pairs + first
     names = (("a", "b", "c"), ("x", "y", "z", "w"), ("no", "yes"))
-    info = DatasetInfo("odd", len(graphs), 2, 3, 4, *names)
+    info = DatasetInfo(3, 4, 2, "odd", len(graphs), *names)
     return GraphDataset(
         info=info,
         labels=torch.arange(len(graphs)) % 2,

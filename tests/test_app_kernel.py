@@ -106,9 +106,9 @@ def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, ca
     show(summary, folder)
     assert not any(name in capsys.readouterr().out for name in LOSSES)
     events = EventAccumulator(str(folder)).Reload().Tags()["scalars"]
-    assert "test/auroc" in events and not {f"test/{name}" for name in LOSSES} & set(events)
-    assert not any(tag.startswith("test_accuracy/last") for tag in events)
-    steps = EventAccumulator(str(folder / "fold_00")).Reload().Scalars("kernel/C")
+    assert "final/auroc" in events and not {f"final/{name}" for name in LOSSES} & set(events)
+    assert not any(tag.startswith("accuracy (last)") for tag in events)
+    steps = EventAccumulator(str(folder)).Reload().Scalars("kernel/C")
     assert [round(step.value, 6) for step in steps] == [0.01, 1]
     network = ["trainer.epochs=1", "model.layers=2", "model.hidden_dim=8"]
     run_here(tmp_path, *BONDS, *network)

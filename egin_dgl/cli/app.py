@@ -21,6 +21,7 @@ from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.files import put_aside
+from egin_dgl.reporting.data_line import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
@@ -61,6 +62,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         return before
     experiment = make_experiment(cfg)
     dataset = experiment.dataset
+    tell(dataset, cfg)
     run.claim(experiment.model, dataset.info.name, dataset.digest, settings)
     folds, splits = cut(dataset, cfg, run)
     results = train_all(experiment, splits, cfg, run, share)
@@ -72,6 +74,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         "seconds": time.perf_counter() - start,
         "device": str(experiment.device),
         "majority_accuracy": dataset.majority_accuracy,
+        "holdout": bool(cfg.cv.get("holdout")),
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
     counts, names = confusion_counts(results), dataset.info.class_names
@@ -80,6 +83,15 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
     write_card(run)
     show(summary, run.path)
     return summary
+
+
+def tell(dataset: GraphDataset, cfg: DictConfig) -> None:
+    """What was read, on stderr as all that is told on the way."""
+    said = hints(
+        dataset, cfg.trainer.standardize, bool(cfg.trainer.class_weights), cfg.model.get("attributes")
+    )
+    for line in (data_line(dataset), *said):
+        Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
 def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, dict[int, Split]]:
@@ -138,13 +150,14 @@ def train_all(
         )
         for number, split in splits.items()
     ]
-    with FoldProgress(list(splits), experiment.epochs) as progress:
+    before = {job.fold: job.folder.epochs for job in jobs}
+    with FoldProgress(before, experiment.epochs) as progress:
         return train_folds(experiment.dataset, jobs, progress, share)
 
 
 def show(summary: dict, folder: Path) -> None:
     console = Console()
-    console.print(summary_table(summary))
+    console.print(summary_table(summary, console.width))
     console.print(metrics_line(summary), highlight=False)
     console.print(
         f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", folder, soft_wrap=True

@@ -117,6 +117,8 @@ def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None
             from egin_dgl.cli.checked import checked  # here, as it loads torch, which help does without
 
             check_search(hydra.sweeper.direction, checked(cfg).cv.validation)
+        if in_sweep and (jobs := sweep.how_many(hydra)):
+            print(f"job {hydra.job.num + 1} of {jobs}", file=sys.stderr)
         with heeding_signals(), RunFolder(folder).alone():
             return job(folder, share(hydra.launcher, hydra.sweep.dir))["validation_score"]
     except (EginError, OmegaConfBaseException) as error:

@@ -1,12 +1,15 @@
 """A Hydra multirun: what Hydra calls while it goes on, and the words that go on with it."""
 
 import logging
+import math
 import re
 import sys
 from pathlib import Path
 from secrets import token_hex
 
+from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
@@ -66,6 +69,17 @@ def notes_of_launcher(words: list[str]) -> list[str]:
 def jobs() -> list[RunFolder]:
     """The jobs of the current sweep that have started."""
     return current.jobs() if current else []
+
+
+def how_many(hydra: HydraConf) -> int | None:
+    """The jobs of the sweep that a job is of: the trials of a search, or the points of a grid; None where nothing says."""
+    folder = SweepFolder(Path(hydra.sweep.dir))
+    if "n_trials" in hydra.sweeper:
+        return hydra.sweeper.n_trials
+    if not folder.is_there:
+        return None
+    words = OverridesParser.create().parse_overrides(folder.asked().task)
+    return math.prod(len(list(word.sweep_string_iterator())) for word in words if word.is_discrete_sweep())
 
 
 def continued(folder: SweepFolder, trust: bool = False) -> list[str]:

@@ -25,16 +25,19 @@ Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of gra
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What a model and a report need to know; the first `*_attributes` feature columns are continuous."""
+    """What a model and a report need to know; the first `*_attributes` feature columns are continuous.
 
-    name: str
-    graphs: int
-    classes: int
+    Most models need no more than ``DatasetInfo(node_dim=7, edge_dim=4, classes=2)``.
+    """
+
     node_dim: int
     edge_dim: int
-    node_names: tuple[str, ...]
-    edge_names: tuple[str, ...]
-    class_names: tuple[str, ...]
+    classes: int
+    name: str = ""
+    graphs: int = 0
+    node_names: tuple[str, ...] = field(default=(), repr=False)
+    edge_names: tuple[str, ...] = field(default=(), repr=False)
+    class_names: tuple[str, ...] = field(default=(), repr=False)
     node_attributes: int = 0
     edge_attributes: int = 0
     # Of the training graphs, for models that size themselves by them; see `GraphDataset.measured_on`.
@@ -47,7 +50,7 @@ class DatasetInfo:
         return cls(**record | {key: tuple(value) for key, value in record.items() if isinstance(value, list)})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphDataset:
     """G graphs with N nodes and E edges in total, laid end to end.
 
@@ -123,6 +126,11 @@ class GraphDataset:
 
     def __len__(self) -> int:
         return self.info.graphs
+
+    def __repr__(self) -> str:
+        info, nodes, edges = self.info, len(self.node_feats), len(self.src)
+        sizes = f"{info.graphs} graphs, {nodes} nodes, {edges} edges, {info.classes} classes"
+        return f"GraphDataset({info.name!r}: {sizes}, node_dim={info.node_dim}, edge_dim={info.edge_dim})"
 
     def __getitem__(self, index: int) -> tuple[dgl.DGLGraph, torch.Tensor]:
         """Graph `index` with ndata["feat"] and edata["feat"], and its label."""

@@ -18,7 +18,7 @@ PARTS = dict.fromkeys(("train", "training"), "train") | dict.fromkeys(("test", "
 PARTS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Graph indices of the three parts; `validation` may be empty."""
 
@@ -26,8 +26,12 @@ class Split:
     validation: np.ndarray
     test: np.ndarray
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.train)} train, {len(self.validation)} validation, {len(self.test)} test"
+        return f"Split({sizes})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Folds:
     """Every k parts in a row, one repetition, are disjoint and together hold every graph once."""
 
@@ -39,6 +43,11 @@ class Folds:
     fixed: bool = (
         False  # one split: the parts are test, validation (if any) and train, and do not change places
     )
+
+    def __repr__(self) -> str:
+        graphs = sum(map(len, self.parts[: self.k]))
+        times = f" {self.repeats} times" if self.repeats > 1 else ""
+        return f"Folds({self.dataset!r}: {graphs} graphs in {self.k} parts{times}, seed {self.seed})"
 
     @property
     def repeats(self) -> int:

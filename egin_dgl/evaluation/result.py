@@ -7,7 +7,7 @@ from torch import Tensor
 from egin_dgl.evaluation.history import History
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FoldResult:
     """The history and, for every epoch, the logits of the test part: (epochs, test graphs, classes).
 
@@ -23,3 +23,8 @@ class FoldResult:
     chosen: dict[str, object] | None = None  # settings that an inner selection preferred
     validation_logits: Tensor | None = None
     validation_labels: Tensor | None = None
+
+    def __repr__(self) -> str:
+        last = f", test accuracy {self.history[-1].test_accuracy:.3f} after the last" if self.history else ""
+        tested = f"{len(self.test_labels)} test graphs, {self.parameters} parameters"
+        return f"FoldResult(fold {self.fold}: {len(self.history)} epochs{last}; {tested})"

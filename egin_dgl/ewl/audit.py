@@ -39,7 +39,7 @@ class Leak:
     members: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """levels for each method and depth; duplicates are groups of isomorphic graphs, node and edge labels respected;
     opposite are those groups whose members carry different classes; leaks is None where no folds were given."""
@@ -50,6 +50,12 @@ class Audit:
     duplicates: tuple[tuple[int, ...], ...]
     opposite: tuple[tuple[int, ...], ...]
     leaks: tuple[Leak, ...] | None = None
+
+    def __repr__(self) -> str:
+        methods = ", ".join(dict.fromkeys(level.method for level in self.levels))
+        depth = max((level.depth for level in self.levels), default=0)
+        copies = f"{len(self.duplicates)} groups of duplicates, {len(self.opposite)} of different classes"
+        return f"Audit({self.dataset!r}: {self.graphs} graphs by {methods} to depth {depth}; {copies})"
 
     def level(self, method: str, depth: int) -> Level:
         """The record of one method at one depth."""

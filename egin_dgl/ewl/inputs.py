@@ -17,7 +17,7 @@ from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, join_labels
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphSet:
     """G graphs with N nodes and E directed edges in total, laid end to end as numpy arrays.
 
@@ -33,6 +33,9 @@ class GraphSet:
 
     def __len__(self) -> int:
         return len(self.node_offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"GraphSet({len(self)} graphs, {self.num_nodes} nodes, {len(self.src)} edges)"
 
     def __getitem__(self, index: int) -> "GraphSet":
         if not -len(self) <= index < len(self):

@@ -20,7 +20,7 @@ class Witness:
     second: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """isomorphic is False when the graphs are told apart, True when an exact search matched them, else None.
 
@@ -37,6 +37,9 @@ class Verdict:
     def told_apart(self) -> bool:
         """Whether refinement alone showed that the graphs differ."""
         return bool(self.witnesses)
+
+    def __repr__(self) -> str:
+        return f"Verdict({self})"
 
     def __str__(self) -> str:
         name = self.method.upper()

@@ -12,7 +12,7 @@ from egin_dgl.ewl.rounds import check_method, check_whole, color_rounds
 from egin_dgl.ewl.rows import multiset_slots
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Refinement:
     """Colours of every node at every depth, and what follows from them for whole graphs.
 
@@ -24,6 +24,12 @@ class Refinement:
     graphs: GraphSet
     colors: list[np.ndarray]
     stable_depth: int | None
+
+    def __repr__(self) -> str:
+        counts = [self.num_colors(depth) for depth in range(self.depth + 1)]
+        shown = ", ".join(map(str, counts[:6])) + (f", …, {counts[-1]}" if len(counts) > 6 else "")
+        stable = "not yet stable" if self.stable_depth is None else f"stable at depth {self.stable_depth}"
+        return f"Refinement({self.method} of {len(self.graphs)} graphs, colours by depth: {shown}; {stable})"
 
     @property
     def depth(self) -> int:

@@ -13,7 +13,11 @@ from egin_dgl.ranges import Fraction, Layers, Width
 
 
 class Majority(GraphModel):
-    """The same scores for every graph: one bias a class, which learns how frequent the classes are."""
+    """The same scores for every graph: one bias a class, which learns how frequent the classes are.
+
+    Args:
+        info: sizes of the data.
+    """
 
     title = "Majority"
     paper = "baseline"
@@ -35,6 +39,12 @@ class MLPBag(GraphModel):
     r"""An MLP on the bags of node and of edge features: which edge joins which nodes is not seen.
 
     .. math:: logits = MLP(\sum_i x_i \,\Vert\, \sum_{ij} e_{ij})
+
+    Args:
+        info: sizes of the data.
+        hidden_dim: features between the linear maps.
+        layers: linear maps.
+        dropout: between them.
     """
 
     title = "MLP on bags"

@@ -16,6 +16,11 @@ class GatedGCN(GraphClassifier):
     r"""A stack of `GatedGCNConv`, with residuals from the second layer on, for nodes and for edges.
 
     .. math:: h^{(k)} = h^{(k-1)} + ReLU(norm(h')), \quad e^{(k)} = e^{(k-1)} + ReLU(norm(e'))
+
+    Args:
+        hidden_dim: features of a node, and of an edge, after each layer.
+        layers: message-passing layers.
+        norm: batch, layer or none, between layers, of nodes and of edges.
     """
 
     title = "GatedGCN"

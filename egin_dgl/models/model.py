@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.shortcut import autocasting, stands
+from egin_dgl.models.arguments import gather_arguments
 
 
 class GraphModel(nn.Module):
@@ -20,6 +21,10 @@ class GraphModel(nn.Module):
     when: str = ""  # one line: when to use it
     uses_edges: bool = True  # False: edge features never change the logits
     uses_structure: bool = True  # False: which nodes an edge joins never changes the logits
+
+    def __init_subclass__(cls, **options) -> None:
+        super().__init_subclass__(**options)
+        gather_arguments(cls)
 
     @property
     def name(self) -> str:

@@ -20,7 +20,8 @@ class WLKernelSVM:
         penalties: values of C to try; a smaller one comes first, as it wins where score and loss are equal.
         kind: linear (on sparse counts) or precomputed (on the Gram matrix).
         normalize: divide by the norm of a graph's counts.
-        attributes: let continuous attributes count as labels (equal vectors, equal label), rounded to `decimals`.
+        attributes: let continuous attributes count as labels (equal vectors, equal label).
+        decimals: to which they are rounded first; None: not at all.
     """
 
     def __init__(

@@ -62,3 +62,9 @@ def span(values: Sequence[float]) -> str:
         return ""
     low, high = min(values), max(values)
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 fold, 2 folds, 1,000 classes."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

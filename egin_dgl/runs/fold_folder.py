@@ -22,7 +22,7 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, History
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
-from egin_dgl.runs.history_file import history_text, write_history
+from egin_dgl.runs.history_file import history_text, read_history, write_history
 
 RESULT = (
     "test_labels",
@@ -60,6 +60,11 @@ class FoldFolder:
     @property
     def history(self) -> Path:
         return self.path / "history.csv"
+
+    @property
+    def epochs(self) -> int:
+        """Those that are done, as far as they are kept."""
+        return len(read_history(self.history)) if self.history.is_file() else 0
 
     def candidate(self, number: int) -> "FoldFolder":
         """Of an inner selection."""

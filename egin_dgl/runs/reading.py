@@ -25,7 +25,7 @@ from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.settings import Settings, of_any_version, settings_in, without_functions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One run folder. A job that ended before it wrote run.json has only what Hydra noted of it.
 
@@ -47,14 +47,19 @@ class Run:
     error: str | None = None
     problems: tuple[str, ...] = ()  # files that could not be read
 
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else self.reason
+        return f"Run({self.model} on {self.dataset}, {len(self.results)} folds, {state}, in {self.folder})"
+
     @property
     def seed(self) -> int:
         return self.settings["seed"]
 
     @property
     def whole(self) -> int:
-        """How many folds there are."""
-        return 1 if self.fixed else self.k * self.repeats
+        """How many folds there are; a holdout has one, its split."""
+        one = self.fixed or self.settings.get("cv", {}).get("holdout")
+        return 1 if one else self.k * self.repeats
 
     @property
     def expected(self) -> list[int]:

@@ -15,6 +15,7 @@ from egin_dgl.reporting.many_runs.comparison import rank
 from egin_dgl.reporting.many_runs.csv_table import long_csv
 from egin_dgl.reporting.many_runs.layout import lay_out
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
+from egin_dgl.reporting.many_runs.picture import results_figure
 from egin_dgl.reporting.many_runs.report import make_report, write_report
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.reporting.many_runs.writing import latex, markdown
@@ -102,6 +103,26 @@ def test_all_forms_carry_the_same_numbers(sweep):
         assert (row["folds"], row["expected_folds"], row["complete"]) == ("3", "3", "true")
         mean, std = f"{100 * score.mean:.1f}", f"{100 * score.std:.1f}"
         assert f"{mean} ± {std}" in markdown(table.sheet) and rf"{mean} $\pm$ {std}" in latex(table.sheet)
+
+
+def test_a_holdout_is_whole_by_its_one_split(sweep):
+    folder = sweep(("cv=holdout",), ("cv=holdout", "model=gin"))
+    table = table_of(folder)
+    assert [entry.best for entry in table.entries.values()] == [True, False]
+    texts = [markdown(table.sheet), latex(table.sheet)]
+    assert not any(re.search(r"±|\\pm|\d+/\d+", text) for text in texts)
+    assert "one split" in table.title and "one split" in results_figure(table).get_supxlabel()
+    for row in csv.DictReader(io.StringIO(long_csv(table))):
+        assert (row["folds"], row["expected_folds"], row["complete"], row["std"]) == ("1", "1", "true", "")
+
+
+def test_the_csv_has_the_validation_score_that_the_notes_quote(sweep):
+    table = table_of(sweep(NARROW, WIDE))
+    rows = [row for row in csv.DictReader(io.StringIO(long_csv(table))) if row["protocol"] == "selected"]
+    best = max(rows, key=lambda row: float(row["validation"]))
+    assert best["validation_metric"] == "accuracy"
+    assert f"(validation accuracy {float(best['validation']):.1f}" in table.preferences[0]
+    assert f"hidden_dim {best['model.hidden_dim']} " in table.preferences[0]
 
 
 def test_an_optimistic_number_is_marked_wherever_it_stands(sweep):

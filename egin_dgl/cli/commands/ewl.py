@@ -38,7 +38,8 @@ def run_audit(dataset, numbers, options) -> None:
 
     from egin_dgl.data.folds import load_folds
     from egin_dgl.ewl import audit
-    from egin_dgl.reporting.audit import audit_table, duplicates_line
+    from egin_dgl.reporting.audit import audit_hints, audit_table, duplicates_line
+    from egin_dgl.reporting.data_line import data_line
 
     folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
     result = audit(
@@ -53,6 +54,8 @@ def run_audit(dataset, numbers, options) -> None:
         print(json.dumps(result.to_dict()))
         return
     console = Console()
+    for line in (data_line(dataset), *audit_hints(result, dataset, not options.no_attributes)):
+        console.print(line, soft_wrap=True, highlight=False)
     console.print(audit_table(result))
     console.print(duplicates_line(result), soft_wrap=True)
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from egin_dgl.evaluation.protocols import PROTOCOLS
 from egin_dgl.reporting.many_runs.table import Entry, ResultTable
-from egin_dgl.reporting.wording import span
+from egin_dgl.reporting.wording import PERCENT, span
 
 
 def long_csv(table: ResultTable) -> str:
@@ -19,7 +19,10 @@ def long_csv(table: ResultTable) -> str:
 
 
 def record(table: ResultTable, entry: Entry) -> dict[str, object]:
-    """Scores in % with four decimals, losses with six; `averaged` is the number of epochs that a value is the mean of."""
+    """Scores in % with four decimals, losses with six; `averaged` is the number of epochs that a value is the mean of.
+
+    `validation` is what a search over settings may look at, and what the notes of a table quote.
+    """
     cell, score, exact = entry.cell, entry.score, table.unit.exact
     low, high = (score and cell.interval(score)) or (None, None)
     return {
@@ -30,9 +33,11 @@ def record(table: ResultTable, entry: Entry) -> dict[str, object]:
         "optimistic": score and str(score.optimistic).lower(),
         "metric": table.metric,
         "mean": score and exact(score.mean),
-        "std": score and exact(score.std),
+        "std": score and exact(score.std if len(score.per_fold) > 1 else None),
         "low": exact(low),
         "high": exact(high),
+        "validation_metric": cell.value("trainer.select_by") if cell.validation else None,
+        "validation": PERCENT.exact(cell.validation_score),
         "averaged": score and span(score.averaged or ()),
         "folds": len(cell.results),
         "expected_folds": cell.expected,

@@ -50,7 +50,8 @@ def results_figure(table: ResultTable) -> Figure:
     panels[0, 0].set_ylim(len(labels) - 0.4, -0.6)
     for axes in list(panels.flat)[len(layout.columns) :]:
         axes.set_visible(False)
-    figure.supxlabel(f"test {table.metric}{unit.remark}; lines: 95 % intervals of the mean", fontsize=9)
+    lines = "; lines: 95 % intervals of the mean" if table.has_spread else ", one split"
+    figure.supxlabel(f"test {table.metric}{unit.remark}{lines}", fontsize=9)
     if marks:
         figure.legend(marks.values(), marks, loc="outside lower right", fontsize=8, frameon=False)
     return figure

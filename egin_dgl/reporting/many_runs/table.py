@@ -12,7 +12,7 @@ from egin_dgl.reporting.many_runs.cells import ABSENT, Cell, join
 from egin_dgl.reporting.many_runs.layout import Layout, Place, brief, lay_out
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
 from egin_dgl.reporting.many_runs.writing import Bold, Sheet
-from egin_dgl.reporting.wording import CHOSEN, Unit, marked, span, unit_of
+from egin_dgl.reporting.wording import CHOSEN, Unit, counted, marked, span, unit_of
 from egin_dgl.runs.reading import Run
 
 BOLD = "Bold: the best of the complete cells of a dataset."
@@ -89,7 +89,13 @@ class ResultTable:
     @property
     def title(self) -> str:
         subject = f"{self.layout.subject}: " if self.layout.subject else ""
-        return f"{subject}test {self.metric}{self.unit.remark}, mean ± std over folds, protocol {self.protocol_label}"
+        over = "mean ± std over folds" if self.has_spread else "one split"
+        return f"{subject}test {self.metric}{self.unit.remark}, {over}, protocol {self.protocol_label}"
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether any value is a mean of several folds."""
+        return any(len(entry.score.per_fold) > 1 for entry in self.entries.values() if entry.score)
 
     @property
     def sheet(self) -> Sheet:
@@ -174,7 +180,3 @@ def result_tables(
     wanted = present if protocol == "all" else [protocol or own]
     layout = lay_out(cells)
     return [ResultTable(layout, name, metric, paper) for name in wanted]
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

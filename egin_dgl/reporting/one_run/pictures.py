@@ -9,6 +9,7 @@ from egin_dgl.evaluation.history import History
 from egin_dgl.evaluation.metrics import MAIN
 
 PARTS = {"train": ("train", "tab:blue"), "val": ("validation", "tab:orange"), "test": ("test", "tab:green")}
+MOST_NAMES = 55  # that fit beside each other
 MOST_COUNTS = 15  # classes up to which a number fits into each cell
 
 
@@ -40,15 +41,21 @@ def curves_figure(histories: Sequence[History], title: str) -> Figure:
 
 def confusion_figure(counts: np.ndarray, class_names: Sequence[str], title: str) -> Figure:
     """Rows are true classes, columns predictions; the shade is the share of the row."""
-    size = max(4.0, min(9.0, 0.32 * len(counts) + 2))
+    size = max(4.0, min(12.0, 0.32 * len(counts) + 2))
     figure = Figure(figsize=(size + 0.8, size), layout="constrained")
     axes = figure.subplots()
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, ax=axes, shrink=0.8, label="share of the true class")
     axes.set(xlabel="predicted class", ylabel="true class", title=title)
-    axes.set_xticks(range(len(counts)), class_names, rotation=90 if len(counts) > MOST_COUNTS else 0)
-    axes.set_yticks(range(len(counts)), class_names)
+    # Beyond some fifty names, every second one, or third, and so on: those between would overlap.
+    named = range(0, len(counts), -(-len(counts) // MOST_NAMES))
+    points = 10 if len(counts) <= MOST_NAMES // 2 else 8
+    names = [class_names[number] for number in named]
+    axes.set_xticks(named, names, rotation=90 if len(counts) > MOST_COUNTS else 0, fontsize=points)
+    axes.set_yticks(named, names, fontsize=points)
+    axes.set_xticks(range(len(counts)), minor=True)
+    axes.set_yticks(range(len(counts)), minor=True)
     if len(counts) <= MOST_COUNTS:
         for (row, column), count in np.ndenumerate(counts):
             color = "white" if share[row, column] > 0.5 else "black"

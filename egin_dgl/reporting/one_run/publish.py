@@ -7,7 +7,7 @@ import numpy as np
 from egin_dgl.evaluation.history import History
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.reporting.one_run.pictures import confusion_figure, curves_figure
-from egin_dgl.reporting.one_run.terminal import headline_label
+from egin_dgl.reporting.one_run.terminal import headline_label, over_folds
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.training.tracking import forget_folds, plain, track_run
 
@@ -26,8 +26,9 @@ def publish(
     TensorBoard then shows one run; with `keep_folds` a run for each fold beside it.
     """
     title = f"{summary['model']} on {summary['dataset']}"
+    told = f"mean ± std {over_folds(summary)}" if len(histories) > 1 else over_folds(summary)
     figures = {
-        "curves": curves_figure(histories, f"{title}, mean ± std of {len(histories)} folds"),
+        "curves": curves_figure(histories, f"{title}, {told}"),
         "confusion": confusion_figure(counts, class_names, f"{title}, test parts, {headline_label(summary)}"),
     }
     for name, figure in figures.items():

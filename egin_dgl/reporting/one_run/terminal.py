@@ -9,16 +9,21 @@ from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.reporting.wording import CHOSEN, PERCENT, marked, span
 
 
-def summary_table(summary: dict) -> Table:
-    """One run: a row per protocol, the majority class beside it for scale. Kernel machines have C in place of epochs."""
-    folds, k = summary["folds"], summary["k"]
-    counted = f"{folds} fold{'s' * (folds > 1)}" + (f" of {k}" if folds < k else "")
-    title = f"{summary['model']} on {summary['dataset']}: test {MAIN.name} over {counted}"
-    table = Table(title=title, title_justify="left", box=SIMPLE)  # with borders it would not fit 80 columns
+def summary_table(summary: dict, width: int = 80) -> Table:
+    """One run: a row per protocol, the majority class beside it for scale. Kernel machines have C in place of epochs.
+
+    With borders it would not fit 80 columns; in fewer than that, of the terminal's `width`, it stands closer.
+    """
+    single = summary["folds"] == 1  # nothing to take a spread or an interval of
+    title = f"{summary['model']} on {summary['dataset']}: test {MAIN.name} {over_folds(summary)}"
+    wide = width >= 80
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=(0, 1) if wide else (0, 0)
+    )
     choice = "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
-    table.add_column("protocol")
-    for header in ("mean ± std, %", "95 %", choice):
-        table.add_column(header, justify="right")
+    table.add_column("protocol", no_wrap=True)
+    for header in (f"{MAIN.name}, %" if single else "mean ± std, %", *([] if single else ["95 %"]), choice):
+        table.add_column(header, justify="right", no_wrap=True)
     table.add_column(f"{choice} chosen on")
     for name, result in summary["protocols"].items():
         if result is None:
@@ -27,17 +32,25 @@ def summary_table(summary: dict) -> Table:
         chosen = listed(result.get(choice, []))
         # An earlier version did not say how many epochs last_20 had.
         averaged = span(listed(result["averaged"])) if "averaged" in result else "20 or fewer"
+        spread = [PERCENT.spread(result["mean"], result["std"]), between(result["interval"])]
         table.add_row(
             name,
-            PERCENT.spread(result["mean"], result["std"]),
-            between(result["interval"]),
+            *([PERCENT.text(result["mean"])] if single else spread),
             "each" if len(chosen) > 1 else span(chosen),
             CHOSEN[name][1].format(averaged=averaged),
             style=style,
         )
     table.add_section()
-    table.add_row("majority class", f"{100 * summary['majority_accuracy']:.1f}", "", "", "")
+    table.add_row("majority class", PERCENT.text(summary["majority_accuracy"]))
     return table
+
+
+def over_folds(summary: dict) -> str:
+    """What a mean of a run is taken over, in words."""
+    folds, k = summary["folds"], summary["k"]
+    if summary.get("holdout"):
+        return "on one split"
+    return f"over {folds} fold{'s' * (folds > 1)}" + (f" of {k}" if folds < k else "")
 
 
 def listed(value: float | list[float]) -> list[float]:

@@ -1,0 +1,96 @@
+"""What is told of a dataset before anything is computed on it: true sentences only."""
+
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+
+from egin_dgl.data import bonds
+from egin_dgl.ewl import audit
+from egin_dgl.reporting.audit import audit_hints, audit_table, ceiling_text
+from egin_dgl.reporting.data_line import data_line, hints
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return bonds(graphs=60)
+
+
+def with_attributes(dataset, size):
+    """The dataset with one continuous column of this size before the labels of its nodes."""
+    generator = torch.Generator().manual_seed(0)
+    column = size * torch.randn(len(dataset.node_feats), 1, generator=generator)
+    dataset = dataset.with_features(
+        torch.cat([column, dataset.node_feats], dim=1), node_names=("attribute0", *dataset.info.node_names)
+    )
+    return replace(dataset, info=replace(dataset.info, node_attributes=1))
+
+
+def with_labels(dataset, labels):
+    names = tuple(str(name) for name in range(int(max(labels)) + 1))
+    info = replace(dataset.info, classes=len(names), class_names=names)
+    return replace(dataset, info=info, labels=torch.as_tensor(labels))
+
+
+def test_the_line_has_the_numbers_of_the_tensors(plain):
+    line = data_line(with_attributes(plain, 1))
+    sizes = plain.node_offsets.diff()
+    assert line.startswith(f"bonds: 60 graphs of {sizes.min()} to {sizes.max()} nodes; ")
+    assert f"{len(plain.node_feats)} nodes; {len(plain.src):,} directed edges; 2 classes" in line
+    assert "the smallest, alternating, of 30; 3 node features (1 attribute); 2 edge features" in line
+
+
+def test_where_nothing_is_odd_nothing_is_said(plain):
+    assert hints(plain) == hints(plain, kernel_attributes=False) == hints(with_attributes(plain, 2)) == []
+
+
+def test_attributes_of_another_size_are_told_unless_they_are_standardized(plain):
+    for size in (100.0, 0.01):
+        (hint,) = hints(with_attributes(plain, size))
+        assert "trainer.standardize=true" in hint
+    assert hints(with_attributes(plain, 100.0), standardized=True) == []
+
+
+def test_a_kernel_that_leaves_attributes_out_says_so(plain):
+    data = with_attributes(plain, 100.0)
+    (hint,) = hints(data, kernel_attributes=False)
+    assert "1 node attribute " in hint and "model.attributes=true" in hint
+    assert hints(data, kernel_attributes=True) == []
+
+
+def test_skewed_and_single_classes(plain):
+    skewed = with_labels(plain, [0] * 50 + [1] * 10)
+    (hint,) = hints(skewed)
+    assert "50 graphs to 10" in hint and "balanced" in hint
+    assert hints(skewed, balanced=True) == []
+    single, _ = hints(with_labels(plain, [0] * 30 + [1] * 29 + [2]))
+    assert single.startswith("1 class of a single graph (2)")
+
+
+def test_edges_that_all_say_the_same(plain):
+    ones = torch.ones(len(plain.src), 1)
+    (hint,) = hints(plain.with_features(edge_feats=ones, edge_names=("constant",)))
+    assert hint.startswith("all edges carry the same features")
+
+
+def test_an_audit_of_attributes_that_say_it_all_is_told_as_such(plain):
+    data = with_attributes(plain, 1)
+    (hint,) = audit_hints(audit(data, depth=1), data, attributes=True)
+    assert "--decimals" in hint and "--no-attributes" in hint
+    (hint,) = audit_hints(audit(data, depth=1, attributes=False), data, attributes=False)
+    assert "left out" in hint
+    assert audit_hints(audit(plain, depth=1), plain, attributes=True) == []
+
+
+def test_only_all_is_100():
+    assert [ceiling_text(value) for value in (1.0, 0.9995, 0.99996, 0.995, None)] == [
+        *("100.0", "99.95", "99.996", "99.5", "")
+    ]
+
+
+def test_the_audit_fits_sixty_columns(plain):
+    console = Console(width=60, file=io.StringIO())
+    console.print(audit_table(audit(plain, depth=3)))
+    assert "…" not in console.file.getvalue()

@@ -1,0 +1,80 @@
+"""What one run shows on terminals of any width."""
+
+import io
+import math
+import re
+
+import pytest
+from rich.console import Console
+
+from egin_dgl.evaluation.history import EpochRecord
+from egin_dgl.reporting.one_run.progress import FoldProgress
+from egin_dgl.reporting.one_run.terminal import summary_table
+
+PROTOCOLS = ("selected", "common_epoch", "best_per_fold", "last", "last_20")
+
+
+def summary_with(folds, **more):
+    protocol = {"mean": 1.0, "std": 0.123, "interval": [0.8, 1.0] if folds > 1 else None, "epoch": 100}
+    protocols = {
+        name: protocol | {"optimistic": name in ("common_epoch", "best_per_fold"), "averaged": 20}
+        for name in PROTOCOLS
+    }
+    said = {"model": "EGIN-E-ε", "dataset": "MUTAG", "folds": folds, "k": 10, "headline": "selected"}
+    return said | {"protocols": protocols, "majority_accuracy": 0.665} | more
+
+
+def shown(summary, width):
+    console = Console(width=width, file=io.StringIO())
+    console.print(summary_table(summary, width))
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 79, 80, 120])
+def test_nothing_is_cut(width):
+    text = shown(summary_with(10), width)
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
+    assert all(
+        re.search(rf"^ *{name} +100\.0 ± 12\.3 +80\.0 – 100\.0", text, re.MULTILINE) for name in PROTOCOLS
+    )
+
+
+def test_one_split_has_no_spread():
+    text = shown(summary_with(1, holdout=True), 80)
+    assert "±" not in text and "95 %" not in text and "on one split" in text
+    assert re.search(r"selected +100\.0 +100 +validation", text)
+    assert "over 1 fold of 10" in shown(summary_with(1), 80)
+
+
+def record(epoch, seconds=2.0):
+    numbers = dict.fromkeys(("train_loss", "train_accuracy", "val_loss", "val_accuracy", "val_score"), 0.5)
+    rest = dict.fromkeys(("test_loss", "test_accuracy", "lr", "grad_norm"), math.nan)
+    return EpochRecord(epoch=epoch, seconds=seconds, **numbers, **rest)
+
+
+def test_the_time_left_is_told_of_the_fold_and_of_the_run():
+    console = Console(width=200, file=io.StringIO())
+    progress = FoldProgress({0: 0, 1: 0, 2: 0}, 4, console)
+    progress(
+        0, record(1, seconds=10.0)
+    )  # began ten seconds ago: three epochs are left of the fold, eleven of the run
+    assert console.file.getvalue() == "fold 0  epoch 1/4  loss 0.500  val  50.0 %  30 s left, run 110 s\n"
+
+
+def test_what_was_done_before_does_not_count_as_fast():
+    console = Console(width=200, file=io.StringIO())
+    progress = FoldProgress({0: 4, 1: 2}, 4, console)
+    progress(1, record(3, seconds=10.0))
+    assert "10 s left, run 10 s" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_bars_fit(width):
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    with FoldProgress({fold: 0 for fold in range(10)}, 100, console) as progress:
+        for fold in range(10):
+            progress(fold, record(100))
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue()).splitlines()
+    assert "…" not in "".join(lines)
+    assert any(re.match(r"fold 9.*100/100.*loss 0\.500 +val +50\.0 % +left 0:00:00", line) for line in lines)
+    assert any(re.match(r"run .*1000/1000.* left 0:00:00", line) for line in lines)
