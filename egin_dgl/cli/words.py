@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from egin_dgl.cli import sweep
+from egin_dgl.cli.own import own_folder
 from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import SweepFolder
@@ -12,7 +13,10 @@ RENAMED = {"gatv2_edge": "edge_gat"}  # models that older runs, and commands kep
 
 
 def understood(arguments: list[str]) -> list[str]:
-    return [current_name(word) for word in resumed(arguments)]
+    """A folder of one's own is named first, as Hydra reads no flag between options."""
+    own, words = own_folder(arguments)
+    flag = ["--config-dir", str(own)] if own else []
+    return [*flag, *(current_name(word) for word in resumed(words, own))]
 
 
 def current_name(word: str) -> str:
@@ -34,7 +38,7 @@ def with_those_resumed(arguments: list[str]) -> list[str]:
     return words
 
 
-def resumed(arguments: list[str]) -> list[str]:
+def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
     """`resume=FOLDER` stands for the options that started the run or sweep in FOLDER, and for running there again."""
     chosen = [argument for argument in arguments if argument.startswith("resume=")]
     if not chosen or chosen[-1] == "resume=null":
@@ -42,6 +46,14 @@ def resumed(arguments: list[str]) -> list[str]:
     if len(arguments) > 1:
         raise ConfigError("resume=FOLDER goes on with the options that started the run; give no others")
     folder = Path(chosen[0].removeprefix("resume="))
+    check_own(own, folder)
     if SweepFolder(folder).is_there:
         return sweep.continued(SweepFolder(folder))
     return [*RunFolder(folder).started_with(), f"hydra.run.dir={folder}"]
+
+
+def check_own(given: Path | None, folder: Path) -> None:
+    """A folder of one's own holds code, which is run because it is named again, not because a run's folder names it."""
+    run = next(iter(SweepFolder(folder).jobs()), RunFolder(folder))
+    if given is None and (kept := run.own_configuration()):
+        raise ConfigError(f"{folder} was started with --config-dir {kept}; give that beside resume={folder}")

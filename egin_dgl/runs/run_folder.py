@@ -102,6 +102,13 @@ class RunFolder:
             )
         return list(OmegaConf.load(self.words))
 
+    def own_configuration(self) -> str | None:
+        """The folder that --config-dir named, if it did."""
+        if not self.choices.is_file():
+            return None
+        sources = OmegaConf.select(OmegaConf.load(self.choices), "hydra.runtime.config_sources") or ()
+        return next((source.path for source in sources if source.provider == "command-line"), None)
+
     def finished(self, settings: Settings) -> dict | None:
         """The summary of the run with these settings, if it has ended here already."""
         if not self.summary.exists():
