@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
-GROUND = ("errors", "files", "arithmetic", "backend", "with_dgl")  # single files that every room stands on
-ROOMS = ("data", "ewl", "layers", "models", "evaluation", "runs", "training", "reporting", "cli")
+GROUND = (
+    "errors",
+    "files",
+    "arithmetic",
+    "backend",
+    "ranges",
+    "declared",
+    "with_dgl",
+)  # single files that every room stands on
+ROOMS = ("data", "ewl", "layers", "models", "evaluation", "runs", "training", "prediction", "reporting", "cli", "api")
 ORDER = (*GROUND, *ROOMS)
 
 FILES = ("run.json", "folds.json", "summary.json", "sweep.json", "last.pt", "best.safetensors", "history.csv")

@@ -9,16 +9,20 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from egin_dgl import arithmetic
+from egin_dgl.cli.checked import checked
 from egin_dgl.cli.experiment import Experiment, make_experiment
+from egin_dgl.cli.final import train_final
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.folds import Folds, Split, fold_numbers, load_folds, make_folds
-from egin_dgl.errors import ConfigError
+from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.ewl import duplicate_groups
+from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
+from egin_dgl.runs.predictions_file import write_predictions
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.settings import mapping_of, settings_of
 from egin_dgl.training.cores import Share, cores
@@ -34,12 +38,12 @@ def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> di
     of the machine: all cores, if not said; `trainer.workers` wins over its number of workers. Where `reproducible` asks
     for arithmetic other than this process's, the run has a process of its own.
     """
-    reproducible = cfg.get("reproducible", False)
-    if reproducible not in arithmetic.CHOICES:
-        raise ConfigError(f"reproducible must be false, avx2 or any, got {reproducible!r}")
+    cfg = checked(cfg)
+    reproducible = cfg.reproducible
+    run = train_final if cfg.cv.get("final") else cross_validate
     if not arithmetic.computes(reproducible):
-        return in_fresh_process(reproducible, cross_validate, cfg, folder, share)
-    return cross_validate(cfg, folder, share)
+        return in_fresh_process(reproducible, run, cfg, folder, share)
+    return run(cfg, folder, share)
 
 
 def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
@@ -64,7 +68,11 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         "majority_accuracy": dataset.majority_accuracy,
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
+    write_predictions(
+        run.predictions, predictions_of(results, splits), dataset.names, dataset.info.class_names
+    )
     publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
+    write_card(run)
     show(summary, run.path)
     return summary
 

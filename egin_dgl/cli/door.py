@@ -14,7 +14,9 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from egin_dgl.cli import sweep
+from egin_dgl.cli.checked import checked
 from egin_dgl.cli.explain import explain
+from egin_dgl.cli.wellformed import check_words
 from egin_dgl.cli.words import understood
 from egin_dgl.errors import ConfigError, EginError, TrainingError, one_line
 from egin_dgl.runs.run_folder import RunFolder
@@ -34,6 +36,7 @@ def enter(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
     failure = None
     try:
         sys.argv[1:] = understood(sys.argv[1:])
+        check_words(sys.argv[1:], config_dir)
         main()
     except Exception as error:
         known = isinstance(error, (EginError, HydraException, OmegaConfBaseException))
@@ -64,7 +67,7 @@ def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None
     resumable = os.path.relpath(hydra.sweep.dir if in_sweep else folder)
     try:
         if in_sweep and "direction" in hydra.sweeper:
-            check_search(hydra.sweeper.direction, cfg.cv.validation)
+            check_search(hydra.sweeper.direction, checked(cfg).cv.validation)
         with RunFolder(folder).alone():
             return job(folder, share(hydra.launcher, hydra.sweep.dir))["validation_score"]
     except (EginError, OmegaConfBaseException) as error:

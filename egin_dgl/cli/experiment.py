@@ -10,6 +10,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
+from egin_dgl.cli.checked import checked
 from egin_dgl.cli.groups import build
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.standardize import Standardizer
@@ -42,10 +43,15 @@ class Experiment:
 
 
 def make_experiment(cfg: DictConfig) -> Experiment:
+    pick_device(cfg.device)  # one that is not there is told before anything is downloaded
+    return make_experiment_on(cfg, build(cfg, "dataset"))
+
+
+def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
+    """The experiment on a dataset that is there already."""
     device = pick_device(cfg.device)
     if cfg.get("reproducible") and device.type != "cpu":
         log.warning("reproducible=%s is kept on the CPU only; use device=cpu", cfg.reproducible)
-    dataset = build(cfg, "dataset")
     recipe = make_recipe(cfg, dataset)
     model = try_out(recipe, dataset.info)
     check_together(cfg, recipe, device, isinstance(model, nn.Module))
@@ -64,7 +70,7 @@ def make_experiment(cfg: DictConfig) -> Experiment:
 
 def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> Recipe:
     """What the configuration puts into the job of every fold."""
-    options = TrainerOptions(**cfg.trainer)
+    options = TrainerOptions.of(mapping_of(cfg.trainer))
     colors = build(cfg, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
     return Recipe(
@@ -115,8 +121,6 @@ def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_net
         raise ConfigError("trainer.patience needs a validation part, which this cv has not; use cv=ten_fold")
     if options.precision == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
-    if not isinstance(cfg.seed, int) or cfg.seed < 0:
-        raise ConfigError(f"seed must be a whole number from 0 on, got {cfg.seed!r}")
 
 
 def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
@@ -139,5 +143,5 @@ def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
         varied = cfg.copy()
         for key, value in zip(grid, values, strict=True):
             OmegaConf.update(varied, key, value)
-        found.append((dict(zip(grid, values, strict=True)), varied))
+        found.append((dict(zip(grid, values, strict=True)), checked(varied)))
     return found

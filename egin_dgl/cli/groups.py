@@ -9,6 +9,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from egin_dgl.cli.checked import with_checked
 from egin_dgl.errors import ConfigError, EginError
 
 if TYPE_CHECKING:  # what only names it need not load torch
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # what only names it need not load torch
 def build(cfg: DictConfig, group: str) -> Any:
     """Instantiate a group; what is wrong with its values is said in one sentence."""
     try:
-        return instantiate(cfg[group])
+        return instantiate(with_checked(cfg, group)[group])
     except InstantiationException as error:
         cause = error.__cause__
         if isinstance(cause, EginError):

@@ -15,6 +15,8 @@ from egin_dgl.errors import EginError
 
 COMMANDS = {
     "train": "cross-validate a model on a dataset, or many of them with -m",
+    "predict": "answers of a trained run for new graphs",
+    "explain": "which edges and nodes an answer rests on",
     "table": "one table of any set of runs",
     "ewl": "what colour refinement tells apart: audit, compare, draw",
     "zoo": "every model with its size and its time per epoch",

@@ -16,7 +16,15 @@ def understood(arguments: list[str]) -> list[str]:
     """A folder of one's own is named first, as Hydra reads no flag between options."""
     own, words = own_folder(arguments)
     flag = ["--config-dir", str(own)] if own else []
-    return [*flag, *(current_name(word) for word in resumed(words, own))]
+    return [*flag, *(current_name(word) for word in beside_its_run(resumed(words, own)))]
+
+
+def beside_its_run(arguments: list[str]) -> list[str]:
+    """The one model that `cv=final run=FOLDER` trains lies in the folder of the run, unless another place is given."""
+    folders = [word.removeprefix("run=") for word in arguments if word.startswith("run=")]
+    if not folders or any(word.startswith("hydra.run.dir=") for word in arguments):
+        return arguments
+    return [*arguments, f"hydra.run.dir={folders[-1]}/final"]
 
 
 def current_name(word: str) -> str:

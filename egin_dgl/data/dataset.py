@@ -1,8 +1,10 @@
 """GraphDataset: all graphs of a dataset as flat tensors."""
 
+import hashlib
+import json
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -10,11 +12,13 @@ import dgl
 import numpy as np
 import torch
 
+from egin_dgl.data.arrays import GraphArrays, arrange_edges, distinct
+from egin_dgl.data.columns import Choice
 from egin_dgl.data.constants import Constants
 from egin_dgl.data.features import Vocabulary
+from egin_dgl.data.from_graphs import arrays_of
 from egin_dgl.data.ragged import offsets_of
-from egin_dgl.data.tu import TUArrays, arrange_edges
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, DataError
 
 Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
 
@@ -64,6 +68,58 @@ class GraphDataset:
     origin: str = ""
     vocabulary: Vocabulary | None = None
     notes: tuple[str, ...] = ()  # what reading changed in the data: self-loops removed, graphs dropped
+    ids: tuple[str, ...] = ()  # (G,) what each graph is called where it comes from
+    unseen: Mapping[str, int] = field(default_factory=dict)  # labels not in a given vocabulary, and how often
+    parts: tuple[str, ...] = ()  # (G,) the part of a split each graph was given to, where that was said
+    smiles: tuple[str, ...] = ()  # (G,) of molecules
+
+    @classmethod
+    def from_graphs(
+        cls,
+        graphs: Sequence,
+        labels: object = None,
+        *,
+        node_labels: Sequence[str] | None = None,
+        node_attributes: Sequence[str] | None = None,
+        edge_labels: Sequence[str] | None = None,
+        edge_attributes: Sequence[str] | None = None,
+        ids: Sequence | None = None,
+        name: str = "graphs",
+        edges: str = "as_given",
+        self_loops: str = "remove",
+        node_features: str = "degree",
+        use_edge_features: bool = True,
+        vocabulary: Vocabulary | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> "GraphDataset":
+        """A dataset of DGLGraphs, networkx graphs or PyG's Data, with one class for each.
+
+        Fields of nodes and edges are used by name, as is said; all of them if nothing is said: reals are attributes,
+        words, whole numbers and truth values labels. A field of k columns is k of them. labels may be words, numbers
+        or truth values; without them the classes are those of (graph, class) pairs or PyG's y, or not known.
+        `vocabulary` and `class_names` of a training set are for prediction, as in `from_arrays`.
+        """
+        options = GraphOptions(edges, self_loops, node_features, use_edge_features)
+        chosen = (
+            Choice.of(node_labels, node_attributes, "node"),
+            Choice.of(edge_labels, edge_attributes, "edge"),
+        )
+        arrays = arrays_of(graphs, labels, *chosen, ids=ids)
+        if class_names is None and arrays.graph_labels is not None:
+            unknown = [i for i, label in zip(arrays.ids, arrays.graph_labels, strict=True) if label is None]
+            if unknown:
+                raise DataError(
+                    f"{len(unknown)} graph(s) have no label, the first is {unknown[0]}; leave them out"
+                )
+        dataset = from_arrays(
+            arrays,
+            name,
+            options,
+            vocabulary=vocabulary,
+            class_names=class_names,
+            origin=f"{len(arrays.ids)} graphs",
+        )
+        return replace(dataset, digest=fingerprint(dataset))
 
     def __len__(self) -> int:
         return self.info.graphs
@@ -135,6 +191,11 @@ class GraphDataset:
         return Constants(self)
 
     @property
+    def names(self) -> Sequence[str]:
+        """What each graph is called: its id where it came with one, else its number."""
+        return self.ids or [str(number) for number in range(len(self))]
+
+    @property
     def majority_accuracy(self) -> float:
         """The accuracy of always answering the commonest class, below which a model has learnt nothing."""
         known = self.labels[self.labels >= 0]
@@ -167,7 +228,7 @@ class GraphOptions:
 
 
 def from_arrays(
-    arrays: TUArrays,
+    arrays: GraphArrays,
     name: str,
     options: GraphOptions | None = None,
     *,
@@ -185,18 +246,20 @@ def from_arrays(
     arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
     vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, options.use_edge_features)
     encoded = vocabulary.encode(arrays)
-    notes = arrays.warnings
-    for kind, count in (("node", encoded.unseen_node_labels), ("edge", encoded.unseen_edge_labels)):
-        notes += (f"{count} {kind} label(s) not in the vocabulary",) if count else ()
+    notes = (*arrays.warnings, *encoded.notes)
+    for kind, unseen in (("node", encoded.unseen_node_labels), ("edge", encoded.unseen_edge_labels)):
+        if unseen:
+            named = ", ".join(f"{name} ({count})" for name, count in list(unseen.items())[:10])
+            more = f" and {len(unseen) - 10} others" if len(unseen) > 10 else ""
+            notes += (f"{sum(unseen.values())} {kind} label(s) not in the vocabulary: {named}{more}",)
 
     labels = np.full(arrays.graphs, -1)
     if arrays.graph_labels is not None:
-        values = np.unique(arrays.graph_labels).tolist()
-        class_names = [str(value) for value in values] if class_names is None else class_names
-        number = {
-            value: class_names.index(str(value)) if str(value) in class_names else -1 for value in values
-        }
-        labels = np.array([number[value] for value in arrays.graph_labels.tolist()])
+        known = np.array([value is not None for value in arrays.graph_labels.tolist()], dtype=bool)
+        values, which = distinct(arrays.graph_labels[known])
+        class_names = list(dict.fromkeys(map(str, values))) if class_names is None else class_names
+        number = {name: i for i, name in enumerate(class_names)}
+        labels[known] = np.array([number.get(str(value), -1) for value in values], dtype=np.int64)[which]
     info = DatasetInfo(
         name=name,
         graphs=arrays.graphs,
@@ -222,8 +285,20 @@ def from_arrays(
         origin=origin,
         vocabulary=vocabulary,
         notes=notes,
+        ids=arrays.ids,
+        unseen=encoded.unseen,
+        parts=arrays.parts,
+        smiles=arrays.smiles,
     )
     return dataset.measured_on(range(arrays.graphs))
+
+
+def fingerprint(dataset: GraphDataset) -> str:
+    """sha256 of all that training sees of graphs that are in no file."""
+    total = hashlib.sha256(json.dumps([asdict(dataset.info), dataset.ids]).encode())
+    for key in TENSORS:
+        total.update(getattr(dataset, key).cpu().numpy().tobytes())
+    return total.hexdigest()
 
 
 def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:

@@ -1,15 +1,18 @@
-"""Load a TU dataset, through a cache of prepared tensors."""
+"""From a reader's arrays to a dataset, through a cache of prepared tensors; and the loader of TU datasets."""
 
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from typing import Any, Literal, TypedDict
 
+import torch
 from torch import Tensor
 
+from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, GraphOptions, from_arrays
 from egin_dgl.data.download import DEFAULT_URL
 from egin_dgl.data.features import Vocabulary
@@ -17,22 +20,36 @@ from egin_dgl.data.sources import find_raw
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.ranges import Address, Count, Folder
 
-# Of the processed cache and the encoding: raised when either changes, so that old files are not read.
-FORMAT = 2
+# Raised when the same files and options give other tensors: runs go on with the data that they began with only.
+ENCODING = 2
+# Raised when a cache file holds other things, so that old ones are not read.
+FORMAT = 1
+
+WORDS = ("ids", "parts", "smiles")  # what a dataset has for each graph that is no number
 
 log = logging.getLogger(__name__)
 
 
+class Expected(TypedDict, total=False):
+    """What a config is written for: sizes, each a number or a list of accepted ones; null: any."""
+
+    graphs: Count | Sequence[Count] | None
+    classes: Count | Sequence[Count] | None
+    node_dim: Count | Sequence[Count] | None
+    edge_dim: Count | Sequence[Count] | None
+
+
 def load_tu(
     name: str,
-    root: str | os.PathLike | None = None,
-    url: str | None = DEFAULT_URL,
-    edges: str = "symmetric",
-    self_loops: str = "remove",
-    node_features: str = "degree",
+    root: Folder | os.PathLike | None = None,
+    url: Address | None = DEFAULT_URL,
+    edges: Literal["symmetric", "as_given"] = "symmetric",
+    self_loops: Literal["remove", "keep"] = "remove",
+    node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
-    expect: Mapping[str, int | Sequence[int]] | None = None,
+    expect: Expected | None = None,
     cache: bool = True,
     vocabulary: Vocabulary | None = None,
     class_names: Sequence[str] | None = None,
@@ -48,41 +65,73 @@ def load_tu(
             f"expect knows graphs, classes, node_dim and edge_dim, not {', '.join(sorted(wrong))}"
         )
     raw = find_raw(name, root, url)
+    dataset = prepare(
+        partial(read_tu, raw, need_labels=class_names is None),
+        name,
+        options,
+        source={"raw": raw.digest()},
+        origin=raw.origin,
+        labels_in=raw.path("graph_labels"),
+        cache=cache,
+        vocabulary=vocabulary,
+        class_names=class_names,
+    )
+    _check(dataset, expect or {}, use_edge_features)
+    return dataset
+
+
+def prepare(
+    read: Callable[[], GraphArrays],
+    name: str,
+    options: GraphOptions,
+    source: dict,
+    origin: str,
+    labels_in: str,
+    cache: bool = True,
+    vocabulary: Vocabulary | None = None,
+    class_names: Sequence[str] | None = None,
+) -> GraphDataset:
+    """The dataset of what `read()` gives, kept in the cache under all that it depends on.
+
+    source: a fingerprint of the files and what else `read` depends on.  labels_in: where the classes are, for messages.
+    """
     content = {
-        "format": FORMAT,
-        "raw": raw.digest(),
+        "format": ENCODING,
+        **source,
         **asdict(options),
         "vocabulary": vocabulary and vocabulary.to_json(),
         "classes": class_names and list(class_names),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    kept = TensorCache.of("processed", digest, name)
-
-    dataset = kept.read(partial(_restore, digest=digest, origin=raw.origin)) if cache else None
+    kept = TensorCache.of("processed", cache_key(digest), name)
+    dataset = kept.read(partial(_restore, digest=digest, origin=origin)) if cache else None
     if dataset is None:
-        arrays = read_tu(raw, need_labels=class_names is None)
         dataset = from_arrays(
-            arrays,
+            read(),
             name,
             options,
             vocabulary=vocabulary,
             class_names=class_names,
             digest=digest,
-            origin=raw.origin,
+            origin=origin,
         )
         if dataset.info.classes < 2:
             only = dataset.info.class_names[0]
-            raise DataError(
-                f"{raw.path('graph_labels')} has one class only ({only}); there is nothing to learn"
-            )
+            raise DataError(f"{labels_in} has one class only ({only}); there is nothing to learn")
         if cache:
-            kept.write({key: getattr(dataset, key) for key in TENSORS}, _record(dataset))
-    _check(dataset, expect or {}, use_edge_features)
-    log.info("%s: %s", name, raw.origin)
+            kept.write(*_record(dataset))
+    for note in dataset.notes:
+        log.warning(note)
+    log.info("%s: %s", name, origin)
     return dataset
 
 
-def _check(dataset: GraphDataset, expect: Mapping[str, int | Sequence[int]], use_edge_features: bool) -> None:
+def cache_key(digest: str) -> str:
+    """What the prepared tensors of a dataset are kept under."""
+    return hashlib.sha256(f"{FORMAT} {digest}".encode()).hexdigest()
+
+
+def _check(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_features: bool) -> None:
     for key, value in expect.items():
         if value is None or (key == "edge_dim" and not use_edge_features):
             continue
@@ -95,20 +144,27 @@ def _check(dataset: GraphDataset, expect: Mapping[str, int | Sequence[int]], use
             )
 
 
-def _record(dataset: GraphDataset) -> dict:
-    """What the cache keeps beside the tensors."""
+def _record(dataset: GraphDataset) -> tuple[dict[str, Tensor], dict]:
+    """What the cache keeps: tensors, and a record."""
     vocabulary = dataset.vocabulary and dataset.vocabulary.to_json()
-    return {"info": asdict(dataset.info), "notes": dataset.notes, "vocabulary": vocabulary}
+    record = {"info": asdict(dataset.info), "notes": dataset.notes, "vocabulary": vocabulary}
+    record["unseen"] = dict(dataset.unseen)
+    tensors = {key: getattr(dataset, key) for key in TENSORS}
+    # As bytes of a tensor, since a record has a largest size.
+    words = json.dumps({key: getattr(dataset, key) for key in WORDS}).encode()
+    return tensors | {"words": torch.frombuffer(bytearray(words), dtype=torch.uint8)}, record
 
 
 def _restore(tensors: dict[str, Tensor], record: dict, digest: str, origin: str) -> GraphDataset:
-    for note in record["notes"]:  # as when the files were first read
-        log.warning(note)
+    words = json.loads(tensors["words"].numpy().tobytes())
+    content: dict[str, Any] = {key: tensors[key] for key in TENSORS}
+    content |= {key: tuple(words[key]) for key in WORDS}
     return GraphDataset(
         DatasetInfo.from_dict(record["info"]),
-        **tensors,
+        **content,
         digest=digest,
         origin=origin,
         vocabulary=Vocabulary.from_json(record["vocabulary"]),
         notes=tuple(record["notes"]),
+        unseen=record["unseen"],
     )

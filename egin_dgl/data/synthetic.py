@@ -2,12 +2,14 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
+from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset, GraphOptions, from_arrays
-from egin_dgl.data.tu import TUArrays
 from egin_dgl.errors import ConfigError
+from egin_dgl.ranges import Range, Seed
 
 SINGLE, DOUBLE = 1, 2
 RING, PENDANT = 0, 1
@@ -15,7 +17,10 @@ CLASSES = ("alternating", "scrambled")
 
 
 def bonds(
-    graphs: int = 400, skeletons: int = 4, seed: int = 0, use_edge_features: bool = True
+    graphs: Annotated[int, Range(2, 100_000)] = 400,
+    skeletons: Annotated[int, Range(1, 100_000)] = 4,
+    seed: Seed = 0,
+    use_edge_features: bool = True,
 ) -> GraphDataset:
     """Rings of single and double bonds: does every ring atom have exactly one double bond?
 
@@ -49,7 +54,7 @@ def bonds(
     one_way = np.concatenate(edges, axis=1)
     both_ways = np.concatenate([one_way, one_way[::-1]], axis=1)
     bond_labels = np.tile(np.concatenate(labels), 2)[:, None]
-    arrays = TUArrays(
+    arrays = GraphArrays(
         node_graph=np.concatenate(owners),
         src=both_ways[0],
         dst=both_ways[1],

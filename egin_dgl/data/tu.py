@@ -6,17 +6,14 @@ labels and attributes of nodes and edges with any number of columns.
 """
 
 import io
-import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.rawfiles import RawFiles
 from egin_dgl.errors import DataError
-
-log = logging.getLogger(__name__)
 
 _NUMBER = re.compile(
     r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII
@@ -24,32 +21,7 @@ _NUMBER = re.compile(
 _EXACT = 2.0**53  # up to here a float64, which everything is parsed as, holds every integer
 
 
-@dataclass(frozen=True)
-class TUArrays:
-    """N nodes, E directed edges and G graphs as numpy arrays, all numbers from 0.
-
-    node_graph (N,) is non-decreasing; src, dst (E,) are node numbers across the whole dataset. Labels are (·, k)
-    int64, attributes (·, a) float64, graph_labels (G,) the integers of the file; what the dataset lacks is None.
-    """
-
-    node_graph: np.ndarray
-    src: np.ndarray
-    dst: np.ndarray
-    graphs: int
-    graph_labels: np.ndarray | None = None
-    node_labels: np.ndarray | None = None
-    node_attributes: np.ndarray | None = None
-    edge_labels: np.ndarray | None = None
-    edge_attributes: np.ndarray | None = None
-    warnings: tuple[str, ...] = ()
-
-    def noting(self, message: str) -> "TUArrays":
-        """A copy that remembers, and logs, what was changed in the data."""
-        log.warning(message)
-        return replace(self, warnings=(*self.warnings, message))
-
-
-def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
+def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
     """Parse and check one dataset; every fault is a DataError with file and line.
 
     `need_labels=False` is for prediction on new graphs, whose _graph_labels file need not exist.
@@ -86,7 +58,7 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
         ),
     )
 
-    arrays = TUArrays(
+    arrays = GraphArrays(
         node_graph=node_graph,
         src=src,
         dst=dst,
@@ -100,6 +72,9 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
         ),
         edge_labels=_aligned(raw, _optional_integers(raw, "edge_labels"), "edge_labels", len(src), "A"),
         edge_attributes=_aligned(raw, _reals(raw, "edge_attributes"), "edge_attributes", len(src), "A"),
+        ids=tuple(
+            map(str, kept.tolist())
+        ),  # of the file, so that they hold where graphs without nodes are dropped
     )
     ids = kept[-1] if labels is None else len(labels)
     if ids > len(kept):
@@ -109,31 +84,6 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> TUArrays:
             f"{where}: {ids - len(kept)} graph(s) without a node dropped, the first is {first}"
         )
     return arrays
-
-
-def arrange_edges(arrays: TUArrays, symmetric: bool = True, self_loops: bool = False) -> TUArrays:
-    """Group edges by graph; drop self-loops unless wanted; add the reverse of each one-way edge if `symmetric`.
-
-    A reverse edge is added, with the same label and attributes, only where (v, u) does not occur at all: files that
-    list both directions, as nearly all do, stay as they are, and parallel edges are kept.
-    """
-    src, dst = arrays.src, arrays.dst
-    rows = np.arange(len(src))
-    if not self_loops and (loops := src == dst).any():
-        arrays = arrays.noting(f"{loops.sum()} self-loop(s) removed")
-        rows = rows[~loops]
-    ends = np.stack([src[rows], dst[rows]])
-    if symmetric:
-        nodes = len(arrays.node_graph)
-        one_way = ~np.isin(ends[1] * nodes + ends[0], ends[0] * nodes + ends[1])
-        if one_way.any():
-            arrays = arrays.noting(f"{one_way.sum()} one-way edge(s) given their reverse")
-            rows = np.concatenate([rows, rows[one_way]])
-            ends = np.concatenate([ends, ends[::-1, one_way]], axis=1)
-    order = np.argsort(arrays.node_graph[ends[0]], kind="stable")
-    rows, (src, dst) = rows[order], ends[:, order]
-    labels, attributes = (x if x is None else x[rows] for x in (arrays.edge_labels, arrays.edge_attributes))
-    return replace(arrays, src=src, dst=dst, edge_labels=labels, edge_attributes=attributes)
 
 
 def _table(raw: RawFiles, suffix: str) -> np.ndarray:

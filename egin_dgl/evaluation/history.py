@@ -60,6 +60,16 @@ def best_on_validation(history: History) -> EpochRecord:
     return max(history, key=lambda record: record.validation_rank)
 
 
+def kept_record(history: History) -> EpochRecord:
+    """The record whose model is kept: what validation prefers, and without one the last.
+
+    The last penalty of a kernel machine is the largest, which nobody would take: the middle one stands in for a choice.
+    """
+    if history[0].validated:
+        return best_on_validation(history)
+    return history[-1] if history[0].C is None else history[(len(history) - 1) // 2]
+
+
 def with_choice(history: History, record: EpochRecord, window: int) -> EpochRecord:
     """The record that comes after `history`, with its score and loss averaged over the last `window` epochs.
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from egin_dgl.evaluation.calibration import calibration_of
 from egin_dgl.evaluation.history import best_on_validation
 from egin_dgl.evaluation.metrics import LOSSES, confusion, score
 from egin_dgl.evaluation.protocols import ProtocolResult, has_epochs, headline, read_by_all
@@ -18,6 +19,7 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
 
     The decision values of a kernel machine are no log-probabilities: its log loss, Brier score and calibration error
     are null.
+    `calibration` says what the temperatures of the folds do to the probabilities of their test graphs.
     `validation_score` is what a search over settings may look at: the mean, over folds, of the best validation score.
     """
     histories = [result.history for result in results]
@@ -35,6 +37,7 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
         "headline": chosen,
         "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
         "metrics": {name: mean_std([fold[name] for fold in scores]) for name in scores[0]},
+        "calibration": calibration_of(results),
         "validation_score": mean_std(best)["mean"],
     }
     if any(result.chosen for result in results):

@@ -1,14 +1,17 @@
-"""One flat record for every way of giving graphs: DGL graphs, a GraphDataset, plain arrays, or a list of these."""
+"""One flat record for every way of giving graphs: of DGL, networkx or PyG, a GraphDataset, arrays, or lists of these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import dgl
 import numpy as np
 from torch import Tensor
 
+from egin_dgl.data.columns import Choice
 from egin_dgl.data.dataset import GraphDataset, Indices
+from egin_dgl.data.from_graphs import kind_of, read_graph
 from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, join_labels
@@ -78,13 +81,14 @@ def as_graph_set(
     """Turn any accepted kind of graphs into a GraphSet.
 
     graphs: a GraphSet; a GraphDataset (labels are its feature vectors); a DGLGraph, batched or not (labels are
-    ndata["feat"] and edata["feat"] where they are there), also as (graph, class); (src, dst, num_nodes) or (src, dst, node_offsets) as
-    arrays; or a list of any of these.
-    node_labels, edge_labels: other labels, one for each node and edge in the order of the input; for a DGLGraph also
-    the name of a field; for a list of graphs a list of labels.
+    ndata["feat"] and edata["feat"] where they are there); a networkx graph (labels are all attributes of its nodes and
+    edges; an undirected edge is seen from both ends) or PyG's Data (x and edge_attr); each also as (graph, class);
+    (src, dst, num_nodes) or (src, dst, node_offsets) as arrays; or a list of any of these.
+    node_labels, edge_labels: other labels, one for each node and edge in the order of the input; for a graph of a
+    library also the name of a field; for a list of graphs a list of labels.
     attributes: False leaves out the continuous columns of a GraphDataset, so that only the discrete labels count.
     """
-    if isinstance(graphs, tuple) and graphs and isinstance(graphs[0], dgl.DGLGraph):  # (graph, class)
+    if isinstance(graphs, tuple) and len(graphs) == 2 and kind_of(graphs[0]):  # (graph, class)
         graphs = graphs[0]
     nodes: object = None
     edges: object = None
@@ -96,6 +100,12 @@ def as_graph_set(
         offsets = offsets_of(_integers(graphs.batch_num_nodes(), "node counts"))
         nodes, node_labels = _field(graphs.ndata, node_labels, "node")
         edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
+    elif kind_of(graphs):
+        fields = [[name] if isinstance(name, str) else None for name in (node_labels, edge_labels)]
+        one = read_graph(graphs, Choice(fields[0]), Choice(fields[1]))
+        offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
+        nodes, node_labels = _columns(one.node_columns, node_labels, "node")
+        edges, edge_labels = _columns(one.edge_columns, edge_labels, "edge")
     elif isinstance(graphs, GraphDataset):
         offsets, src, dst = (_integers(getattr(graphs, k), k) for k in ("node_offsets", "src", "dst"))
         skip = (0, 0) if attributes else (graphs.info.node_attributes, graphs.info.edge_attributes)
@@ -111,8 +121,8 @@ def as_graph_set(
         return concatenate([as_graph_set(graph, *own, decimals, attributes) for graph, own in pairs])
     else:
         raise DataError(
-            f"cannot read graphs from {type(graphs).__name__}: give a DGLGraph, a GraphDataset, "
-            "(src, dst, num_nodes) or a list of these"
+            f"cannot read graphs from {type(graphs).__name__}: give a DGLGraph, a networkx graph, "
+            "PyG's Data, a GraphDataset, (src, dst, num_nodes) or a list of these"
         )
     nodes = nodes if node_labels is None else node_labels
     edges = edges if edge_labels is None else edge_labels
@@ -164,6 +174,19 @@ def _field(data: Mapping[str, Tensor], labels: object, what: str) -> tuple[objec
             raise DataError(f"the graph has no {what} field {labels!r}, only {', '.join(data) or 'none'}")
         return data[labels], None
     return data.get("feat"), labels
+
+
+def _columns(columns: Mapping[str, Any], labels: object, what: str) -> tuple[object, object]:
+    """The default labels of another library's graph and the labels to use instead; a string names a field."""
+    if isinstance(labels, str) and labels not in columns and columns:
+        raise DataError(f"the graph has no {what} field {labels!r}, only {', '.join(columns)}")
+    if labels is not None and not isinstance(labels, str):
+        return None, labels
+    if len(columns) < 2:
+        return next(iter(columns.values()), None), None
+    # In the order of their names, as another graph may have them in another order.
+    rows = zip(*(columns[name] for name in sorted(columns)), strict=True)
+    return [tuple(x for value in row for x in np.ravel(value).tolist()) for row in rows], None
 
 
 def _check(offsets: np.ndarray, src: np.ndarray, dst: np.ndarray) -> None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.features import ColorVocabulary
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.rounds import check_whole
+from egin_dgl.ewl.signatures import TABLE_METHODS
+from egin_dgl.ranges import Decimals, Depth, OneOf, Range
 
 ENCODINGS = ("onehot", "embedding", "hash")
 
@@ -33,12 +35,12 @@ class ColorFeatures:
     (equal vectors, equal label), rounded to `decimals`.
     """
 
-    depth: int = 2
-    encoding: str = "onehot"
-    width: int = 16
-    method: str = "e-wl"
+    depth: Depth = 2
+    encoding: Annotated[str, OneOf(ENCODINGS)] = "onehot"
+    width: Annotated[int, Range(1, 4096, why="every node gets so many features")] = 16
+    method: Annotated[str, OneOf(TABLE_METHODS)] = "e-wl"
     attributes: bool = False
-    decimals: int | None = None
+    decimals: Decimals | None = None
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:

@@ -1,10 +1,12 @@
 """The multilayer perceptron inside every layer, and the normalisation it shares with the classifier."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeGuard
+from typing import Annotated, TypeGuard
 
 import torch
 from torch import Tensor, nn
+
+from egin_dgl.ranges import OneOf
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -27,6 +29,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,
     "none": lambda dim: nn.Identity(),
 }
+Norm = Annotated[str, OneOf(NORMS)]
 
 
 def make_norm(norm: str, dim: int) -> nn.Module:

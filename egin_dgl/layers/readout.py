@@ -1,13 +1,17 @@
 """From the nodes of each graph in a batch to one vector a graph."""
 
+from typing import Annotated
+
 import torch
 from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.sums import pooled
+from egin_dgl.ranges import OneOf
 
 READOUTS = {"sum": SumPooling, "mean": AvgPooling, "max": MaxPooling}
+Readout = Annotated[str, OneOf(READOUTS)]
 
 
 def make_readout(readout: str) -> nn.Module:

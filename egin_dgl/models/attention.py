@@ -10,6 +10,7 @@ from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
 from egin_dgl.layers.self_loops import add_self_loops
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+from egin_dgl.ranges import Count, Layers, Width
 
 
 class AttentionNetwork(GraphClassifier):
@@ -28,9 +29,9 @@ class AttentionNetwork(GraphClassifier):
         self,
         info: DatasetInfo,
         make_layer: Callable[[int, int], nn.Module],
-        hidden_dim: int = 64,
-        layers: int = 4,
-        heads: int = 8,
+        hidden_dim: Width = 64,
+        layers: Layers = 4,
+        heads: Count = 8,
         **classifier,
     ):
         if heads < 1 or hidden_dim % heads:
@@ -56,7 +57,7 @@ class GAT(AttentionNetwork):
     when = "attention without edge features, for comparison"
     uses_edges = False
 
-    def __init__(self, info: DatasetInfo, heads: int = 8, **options):
+    def __init__(self, info: DatasetInfo, heads: Count = 8, **options):
         def make_layer(dim, head_dim):
             return EdgeFreeLayer(GATConv(dim, head_dim, heads))
 
@@ -77,7 +78,7 @@ class EdgeGAT(AttentionNetwork):
     paper = "Monninger, Schmidt et al., RA-L 2023"
     when = "attention that sees edges; when some neighbours matter much more than others"
 
-    def __init__(self, info: DatasetInfo, heads: int = 8, **options):
+    def __init__(self, info: DatasetInfo, heads: Count = 8, **options):
         def make_layer(dim, head_dim):
             return DGLLayer(EdgeGATConv(dim, info.edge_dim, head_dim, heads))
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP
 from egin_dgl.models.model import GraphModel
+from egin_dgl.ranges import Fraction, Layers, Width
 
 
 class Majority(GraphModel):
@@ -41,7 +42,9 @@ class MLPBag(GraphModel):
     when = "to see whether the task needs the graph at all"
     uses_structure = False
 
-    def __init__(self, info: DatasetInfo, hidden_dim: int = 64, layers: int = 3, dropout: float = 0.5):
+    def __init__(
+        self, info: DatasetInfo, hidden_dim: Width = 64, layers: Layers = 3, dropout: Fraction = 0.5
+    ):
         super().__init__()
         self.sum_nodes = SumPooling()
         self.mlp = MLP(info.node_dim + info.edge_dim, hidden_dim, info.classes, depth=layers, dropout=dropout)

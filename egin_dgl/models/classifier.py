@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32
-from egin_dgl.layers.mlp import linear, make_norm
-from egin_dgl.layers.readout import make_readout, pool
+from egin_dgl.layers.mlp import Norm, linear, make_norm
+from egin_dgl.layers.readout import Readout, make_readout, pool
 from egin_dgl.layers.shortcut import stands
 from egin_dgl.layers.sum_layer import SumLayer
 from egin_dgl.models.fused import fused_scores
 from egin_dgl.models.model import GraphModel
+from egin_dgl.ranges import Fraction
 
 
 class GraphClassifier(GraphModel):
@@ -41,9 +42,9 @@ class GraphClassifier(GraphModel):
         info: DatasetInfo,
         convs: Sequence[nn.Module],
         hidden_dim: int,
-        dropout: float = 0.5,
-        norm: str = "batch",
-        readout: str = "sum",
+        dropout: Fraction = 0.5,
+        norm: Norm = "batch",
+        readout: Readout = "sum",
         scale_by_size: bool = False,
     ):
         super().__init__()

@@ -1,5 +1,7 @@
 """DGCNN: graph convolutions, nodes put in order, and a convolution along that order."""
 
+from typing import Annotated
+
 import torch
 from dgl import DGLGraph
 from torch import Tensor, nn
@@ -8,8 +10,10 @@ from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
 from egin_dgl.models.classifier import layer_inputs
 from egin_dgl.models.model import GraphModel
+from egin_dgl.ranges import Fraction, Layers, Range, Width
 
 SMALLEST_K = 10  # below, nothing is left for the second convolution (width 5, after halving)
+KeptNodes = Annotated[int, Range(SMALLEST_K, 1000, why="the dense layer has weights for each")]
 
 
 class DGCNN(GraphModel):
@@ -36,13 +40,13 @@ class DGCNN(GraphModel):
     def __init__(
         self,
         info: DatasetInfo,
-        hidden_dim: int = 32,
-        layers: int = 3,
-        k: int | None = None,
-        reach: float = 0.6,
-        conv_dims: tuple[int, int] = (16, 32),
-        dense_dim: int = 128,
-        dropout: float = 0.5,
+        hidden_dim: Width = 32,
+        layers: Layers = 3,
+        k: KeptNodes | None = None,
+        reach: Fraction = 0.6,
+        conv_dims: tuple[Width, Width] = (16, 32),
+        dense_dim: Width = 128,
+        dropout: Fraction = 0.5,
     ):
         super().__init__()
         k = choose_k(info, reach) if k is None else k

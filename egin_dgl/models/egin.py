@@ -8,6 +8,7 @@ neighbour. The outer products of EGIN-C keep these pairs, and lose others: they 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
 from egin_dgl.models.isomorphism import IsomorphismNetwork
+from egin_dgl.ranges import Layers, Width
 
 PAPER = "Yue, Liu, Zhang, Qu, ICANN 2024"
 
@@ -55,8 +56,8 @@ class EGINE(IsomorphismNetwork):
     def __init__(
         self,
         info: DatasetInfo,
-        edge_dim: int = 16,
-        edge_mlp_layers: int = 2,
+        edge_dim: Width = 16,
+        edge_mlp_layers: Layers = 2,
         learn_eps: bool = False,
         **options,
     ):

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import GatedGCNConv
 from egin_dgl.layers.aggregate import at_least_float32
-from egin_dgl.layers.mlp import make_norm
+from egin_dgl.layers.mlp import Norm, make_norm
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+from egin_dgl.ranges import Layers, Width
 
 
 class GatedGCN(GraphClassifier):
@@ -22,7 +23,12 @@ class GatedGCN(GraphClassifier):
     when = "many layers, or edges whose meaning depends on what they join"
 
     def __init__(
-        self, info: DatasetInfo, hidden_dim: int = 64, layers: int = 4, norm: str = "batch", **classifier
+        self,
+        info: DatasetInfo,
+        hidden_dim: Width = 64,
+        layers: Layers = 4,
+        norm: Norm = "batch",
+        **classifier,
     ):
         sizes = zip(
             layer_inputs(info.node_dim, hidden_dim, layers),

@@ -6,7 +6,9 @@ from torch import nn
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP
+from egin_dgl.layers.mlp import Norm
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+from egin_dgl.ranges import Fraction, Layers, Width
 
 
 class IsomorphismNetwork(GraphClassifier):
@@ -29,12 +31,12 @@ class IsomorphismNetwork(GraphClassifier):
         self,
         info: DatasetInfo,
         make_layer: Callable[[Callable[[int], MLP], int], nn.Module],
-        hidden_dim: int = 64,
-        layers: int = 4,
-        mlp_layers: int = 2,
-        mlp_dropout: float = 0.0,
+        hidden_dim: Width = 64,
+        layers: Layers = 4,
+        mlp_layers: Layers = 2,
+        mlp_dropout: Fraction = 0.0,
         learn_eps: bool = False,
-        norm: str = "batch",
+        norm: Norm = "batch",
         **classifier,
     ):
         def mlp(in_dim: int) -> MLP:

@@ -1,8 +1,11 @@
 """Support vector machines on the Weisfeiler-Lehman subtree kernel, with edges or without."""
 
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.ewl.signatures import TABLE_METHODS
+from egin_dgl.ranges import Decimals, Depth, OneOf, Positive
 
 
 class WLKernelSVM:
@@ -23,13 +26,13 @@ class WLKernelSVM:
     def __init__(
         self,
         info: DatasetInfo,
-        method: str = "e-wl",
-        depth: int = 5,
-        penalties: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0),
-        kind: str = "linear",
+        method: Annotated[str, OneOf(TABLE_METHODS)] = "e-wl",
+        depth: Depth = 5,
+        penalties: Sequence[Positive] = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0),
+        kind: Literal["linear", "precomputed"] = "linear",
         normalize: bool = True,
         attributes: bool = False,
-        decimals: int | None = None,
+        decimals: Decimals | None = None,
     ):
         self.method, self.depth, self.kind, self.normalize = method, depth, kind, normalize
         self.attributes, self.decimals = attributes, decimals

@@ -1,7 +1,8 @@
 """A fold on disk: the state to resume from and in the end the result, the kept weights, the history. No pickle is read.
 
 last.pt            all that the fold needs to go on after its last epoch; once it has ended, its result
-best.safetensors   weights and buffers of the kept model, and what those who load them must know
+best.safetensors   weights and buffers of the kept model, or the arrays of a kernel machine, and what those who load them
+                   must know: vocabulary, transforms, temperature
 history.csv        a line an epoch
 grid_0, grid_1, …  folds of the candidates of an inner selection
 events.out.…       TensorBoard's
@@ -9,6 +10,7 @@ events.out.…       TensorBoard's
 
 import json
 import pickle
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -96,23 +98,33 @@ class FoldFolder:
 
     def save_weights(self, model: nn.Module, metadata: dict) -> None:
         """Weights and buffers, with `metadata` as JSON in the header of the same file."""
-        state = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+        self.save_tensors(model.state_dict(), metadata)
+
+    def save_tensors(self, tensors: Mapping[str, Tensor], metadata: dict) -> None:
+        """What is kept of a trained model, whatever its kind."""
+        state = {name: tensor.contiguous() for name, tensor in tensors.items()}
         with atomic_path(self.weights) as temporary:
             safetensors.torch.save_file(state, temporary, {"egin_dgl": json.dumps(metadata)})
 
     def load_weights(self, model: nn.Module) -> dict:
         """Put the weights into `model` and return the metadata saved with them."""
+        tensors, metadata = self.load_tensors()
+        try:
+            model.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise TrainingError(
+                f"{self.weights}: the weights do not fit the model ({str(error).splitlines()[-1].strip()})"
+            ) from error
+        return metadata
+
+    def load_tensors(self) -> tuple[dict[str, Tensor], dict]:
+        """What was kept, and the metadata saved with it."""
         path = self.weights
         try:
             with safe_open(path, framework="pt") as file:
                 metadata = json.loads((file.metadata() or {}).get("egin_dgl", "{}"))
-            model.load_state_dict(safetensors.torch.load_file(path))
+            return safetensors.torch.load_file(path), metadata
         except FileNotFoundError:
             raise TrainingError(f"{path}: no such checkpoint") from None
         except SafetensorError as error:
             raise TrainingError(f"{path}: not a readable checkpoint ({error})") from error
-        except RuntimeError as error:
-            raise TrainingError(
-                f"{path}: the weights do not fit the model ({str(error).splitlines()[-1].strip()})"
-            ) from error
-        return metadata

@@ -3,8 +3,10 @@
 run.json                  what the run is: model, dataset, settings, versions, processor; written before it trains
 folds.json                which graph is in which part
 fold_00, fold_01, …       its folds
+predictions.csv           what each fold answers for its test graphs
 curves.png, confusion.png
 summary.json              what it came to; there once all else is
+card.md                   all that on a page for people
 error.txt                 of a job of a sweep that failed: why
 .hydra/                   the words that started it, and what Hydra made of them
 .lock                     held by the process that is at work
@@ -57,6 +59,14 @@ class RunFolder:
     @property
     def summary(self) -> Path:
         return self.path / "summary.json"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.csv"
+
+    @property
+    def card(self) -> Path:
+        return self.path / "card.md"
 
     @property
     def error(self) -> Path:

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
+from egin_dgl.evaluation.calibration import temperature_of
 from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
@@ -132,7 +133,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             if last or epoch % options.checkpoint_every == 0:
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 folder.save_progress(Progress(history, test_logits, content))
-        folder.load_weights(model)
+        kept = folder.load_weights(model)
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
             tracker.embeddings(*embed(model, test), split.test)
@@ -153,6 +154,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
         validation_logits=chosen_logits,
         validation_labels=validation_labels,
     )
+    folder.save_weights(model, kept | {"temperature": temperature_of(result)})
     folder.save_result(result)
     return result
 
@@ -169,6 +171,7 @@ def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeMod
         dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
         transforms[type(transform).__name__] = transform.to_dict()
     metadata = dict(job.recipe.metadata, fold=job.fold, info=info, transforms=transforms)
+    metadata["precision"] = job.recipe.options.precision
     return dataset.to(job.device), make_model, metadata
 
 

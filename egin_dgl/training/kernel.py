@@ -9,17 +9,22 @@ cross-entropy all the same, breaks ties between values of C and is no log loss.
 import math
 import time
 from contextlib import closing
+from dataclasses import asdict
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
+from sklearn.pipeline import Pipeline
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
+from egin_dgl.evaluation.calibration import temperature_of
+from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, kept_record, with_choice
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
+from egin_dgl.ewl.kernel_machine import KernelMachine, class_scores
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tracking import FoldTracker
 
@@ -39,7 +44,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     for part in ("validation", "test"):
         counts[part] = kernel.transform(graphs.subset(getattr(job.split, part)))
     history: History = []
-    test_logits, parameters = [], 0
+    test_logits, machines, parameters = [], [], 0
     chosen_logits = None  # of the validation part
     with closing(FoldTracker(job.folder.path)) as tracker:
         for epoch, penalty in enumerate(model.penalties, start=1):
@@ -47,9 +52,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
             machine = model.make_machine(penalty, job.seed).fit(
                 counts["train"], labels[job.split.train].numpy()
             )
-            logits = {
-                part: decision_logits(machine, rows, dataset.info.classes) for part, rows in counts.items()
-            }
+            logits = {part: decided(machine, rows, dataset.info.classes) for part, rows in counts.items()}
             scores = {part: measured(logits[part], labels[getattr(job.split, part)]) for part in counts}
             record = EpochRecord(
                 epoch=epoch,
@@ -70,8 +73,9 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
             record = with_choice(history, record, window=1)
             history.append(record)
             test_logits.append(logits["test"])
-            if best_on_validation(history) is record:
+            if len(job.split.validation) and best_on_validation(history) is record:
                 chosen_logits = logits["validation"]
+            machines.append(machine)
             tracker.epoch(record, {})
             on_epoch(job.fold, record)
             parameters = counts["train"].shape[1] * (1 if dataset.info.classes == 2 else dataset.info.classes)
@@ -84,20 +88,20 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
         validation_logits=chosen_logits,
         validation_labels=labels[job.split.validation],
     )
+    kept = kept_record(history)
+    arrays = KernelMachine.of(kernel, machines[kept.epoch - 1]).arrays()
+    metadata = dict(job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
+    metadata |= {"epoch": kept.epoch, "C": kept.C, "temperature": temperature_of(result)}
+    job.folder.save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, metadata)
     job.folder.save_result(result)
     return result
 
 
-def decision_logits(machine, rows, classes: int) -> torch.Tensor:
-    """Decision values as (G, classes) scores; a class that no training graph has gets less than any other."""
+def decided(machine: Pipeline, rows: csr_array, classes: int) -> torch.Tensor:
+    """Decision values as (G, classes) scores."""
     if rows.shape[0] == 0:
         return torch.zeros(0, classes)
-    decision = np.asarray(machine.decision_function(rows))
-    if decision.ndim == 1:  # two classes share one value
-        decision = np.stack([-decision, decision], axis=1)
-    logits = np.full((len(decision), classes), decision.min() - 1)
-    logits[:, machine.classes_] = decision
-    return torch.from_numpy(logits).float()
+    return class_scores(np.asarray(machine.decision_function(rows)), machine.classes_, classes)
 
 
 def measured(logits: torch.Tensor, labels: torch.Tensor) -> tuple[float, float]:

@@ -1,65 +1,90 @@
-"""The knobs of the training loop, checked before anything runs."""
+"""The knobs of a run that no model, dataset or optimizer declares itself, checked before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
-from egin_dgl.errors import ConfigError
+from egin_dgl.declared import Options
 from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.ranges import (
+    LARGEST,
+    BelowOne,
+    Count,
+    CountOrZero,
+    File,
+    Fraction,
+    OneOf,
+    Positive,
+    Range,
+    Seed,
+    Such,
+)
+from egin_dgl.training.device import is_device
 
 STATISTICS = ("exact", "sample", "running")
 PRECISIONS = ("fp32", "bf16", "fp16")
 SELECT_BY = tuple(name for name, metric in METRICS.items() if not metric.is_loss)
 
 
+class AskedOfModels(TypedDict, total=False):
+    """What a recipe of training asks of the models that have such options; read by their configurations."""
+
+    scale_by_size: bool
+    mlp_dropout: Fraction
+
+
 @dataclass(frozen=True)
-class TrainerOptions:
+class TrainerOptions(Options):
     """See conf/trainer/default.yaml for what each means."""
 
-    epochs: int = 100
-    batch_size: int = 32
-    patience: int | None = None
-    clip_grad_norm: float | None = None
-    precision: str = "fp32"
-    standardize: bool = False
-    class_weights: str | None = None
-    select_by: str = "accuracy"
-    select_window: int = 1
-    average: float | None = None
-    statistics: str = "exact"
-    warmup: int = 0
-    workers: int | None = None
-    checkpoint_every: int = 10
-    model: Mapping | None = None  # read by the configurations of models
+    group: ClassVar[str] = "trainer"
 
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "checkpoint_every", "select_window"):
-            self.require(name, is_count(getattr(self, name)), "a positive integer")
-        for name in ("patience", "workers"):
-            value = getattr(self, name)
-            self.require(name, value is None or is_count(value), "a positive integer or null")
-        norm = self.clip_grad_norm
-        number = isinstance(norm, (int, float)) and not isinstance(norm, bool) and norm > 0
-        self.require("clip_grad_norm", norm is None or number, "a positive number or null")
-        self.require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
-        weights = self.class_weights
-        self.require("class_weights", weights in (None, "balanced"), "balanced or null")
-        self.require("select_by", self.select_by in SELECT_BY, f"one of {', '.join(SELECT_BY)}")
-        decay = self.average
-        fraction = isinstance(decay, (int, float)) and not isinstance(decay, bool) and 0 <= decay < 1
-        self.require("average", decay is None or fraction, "a number from 0 to below 1, or null")
-        self.require("statistics", self.statistics in STATISTICS, f"one of {', '.join(STATISTICS)}")
-        self.require("warmup", self.warmup == 0 or is_count(self.warmup), "a number of epochs from 0 on")
-        self.require("standardize", isinstance(self.standardize, bool), "true or false")
+    epochs: Count = 100
+    batch_size: Count = 32
+    patience: Count | None = None
+    clip_grad_norm: Positive | None = None
+    precision: Annotated[str, OneOf(PRECISIONS)] = "fp32"
+    standardize: bool = False
+    class_weights: Literal["balanced"] | None = None
+    select_by: Annotated[str, OneOf(SELECT_BY)] = "accuracy"
+    select_window: Count = 1
+    average: BelowOne | None = None
+    statistics: Annotated[str, OneOf(STATISTICS)] = "exact"
+    warmup: CountOrZero = 0
+    workers: Annotated[int, Range(1, 1024)] | None = None
+    checkpoint_every: Count = 10
+    model: AskedOfModels | None = None
 
     @property
     def window(self) -> int:
         """Epochs that a choice averages over: no more than there are."""
         return min(self.select_window, self.epochs)
 
-    def require(self, name: str, valid: bool, wanted: str) -> None:
-        if not valid:
-            raise ConfigError(f"trainer.{name} must be {wanted}, got {getattr(self, name)!r}")
+
+@dataclass(frozen=True)
+class CvOptions(Options):
+    """See conf/cv/ten_fold.yaml for what each means."""
+
+    group: ClassVar[str] = "cv"
+
+    k: Annotated[int, Range(2, LARGEST)] = 10
+    repeats: Annotated[int, Range(1, 1000)] = 1
+    validation: bool = True
+    fold: CountOrZero | Sequence[CountOrZero] | None = None
+    folds_file: File | None = None
+    group_duplicates: bool = False
+    grid: Mapping[str, Mapping[str, Sequence[Any]]] | None = None
+    final: bool = False
 
 
-def is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+@dataclass(frozen=True)
+class RunOptions(Options):
+    """See conf/train.yaml for what each means."""
+
+    group: ClassVar[str] = ""
+
+    seed: Seed = 0
+    device: Annotated[str, Such("auto, cpu, cuda or cuda:0, cuda:1, …", is_device)] = "auto"
+    reproducible: Literal[False, "avx2", "any"] = False
+    run: str | None = None
+    resume: None = None  # a word of the command by itself, which is settled before

@@ -133,3 +133,8 @@ def measuring_batches(
     if sample and len(measured) > at_once:
         measured = measured[torch.randperm(len(measured), generator=generator)[:at_once]]
     return GraphLoader(dataset, measured, at_once)
+
+
+def all_batches(dataset: GraphDataset) -> GraphLoader:
+    """All graphs, in order."""
+    return measuring_batches(dataset, range(len(dataset)), False, torch.Generator())

@@ -12,6 +12,7 @@ import torch
 from dgl.dataloading import GraphDataLoader
 
 from egin_dgl.data import GraphDataset, load_tu
+from egin_dgl.data.load import cache_key
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.errors import ConfigError, DataError
 
@@ -65,7 +66,7 @@ def small(tmp_path):
 
 
 def equal(one: GraphDataset, other: GraphDataset) -> bool:
-    same = one.info == other.info and one.vocabulary == other.vocabulary and one.notes == other.notes
+    same = all(getattr(one, k) == getattr(other, k) for k in ("info", "vocabulary", "notes", "ids"))
     return (
         same
         and one.digest == other.digest
@@ -212,7 +213,9 @@ def test_new_graphs_get_the_vectors_of_the_training_set(small):
     new = load_tu("S", small(node_labels="0\n99\n0\n0\n0\n0\n", graph_labels="7\n1234\n"), **reuse)
     assert new.info.node_names == trained.info.node_names and new.info.class_names == trained.info.class_names
     assert new.node_feats[:3].tolist() == [[1, 0], [0, 0], [1, 0]]
-    assert new.labels.tolist() == [1, -1] and "1 node label(s) not in the vocabulary" in new.notes
+    assert (
+        new.labels.tolist() == [1, -1] and "1 node label(s) not in the vocabulary: label0=99 (1)" in new.notes
+    )
     unlabelled = load_tu("S", small(graph_labels=None), **reuse)
     assert unlabelled.labels.tolist() == [-1, -1] and unlabelled.info.classes == 2
     assert unlabelled.majority_accuracy != unlabelled.majority_accuracy  # nan: there is no majority
@@ -235,7 +238,7 @@ def test_cache_is_read_and_not_the_files(small, tmp_path):
     """A cache file stored for one dataset under another's key would be noticed: the tensors really come from it."""
     first = load_tu("S", small())
     (path,) = processed(tmp_path)
-    kept = TensorCache(path, first.digest)
+    kept = TensorCache(path, cache_key(first.digest))
     tensors, record = kept.read(lambda *content: content)
     kept.write(tensors | {"labels": first.labels + 5}, record)
     assert load_tu("S", small()).labels.tolist() == [6, 5]
@@ -317,3 +320,10 @@ def test_sizes_and_degrees_are_measured_on_the_chosen_graphs():
     assert replace(info, size_percentiles=whole.info.size_percentiles, mean_log_degree=0.0) == replace(
         whole.info, mean_log_degree=0.0
     )
+
+
+def test_graphs_keep_their_names(small):
+    root = small(graph_labels="7\n1\n-3\n", graph_indicator="1\n1\n1\n3\n3\n3\n")
+    first, cached = load_tu("S", root), load_tu("S", root)
+    assert first.ids == cached.ids == ("1", "3")  # graph 2 has no node
+    assert first.to("cpu").with_features().measured_on([0]).ids == ("1", "3")

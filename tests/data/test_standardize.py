@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from egin_dgl.data import Standardizer, bonds, load_tu
+from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import from_arrays
-from egin_dgl.data.tu import TUArrays
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_dict_round_trip_through_json(cuneiform):
 
 
 def test_constant_columns_and_empty_training_sets_divide_by_1():
-    arrays = TUArrays(
+    arrays = GraphArrays(
         node_graph=np.repeat([0, 1], 50),
         src=np.array([50, 51]),
         dst=np.array([51, 50]),

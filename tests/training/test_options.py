@@ -14,7 +14,7 @@ from egin_dgl.training.options import TrainerOptions
         {"workers": True},
         {"clip_grad_norm": 0},
         {"clip_grad_norm": "big"},
-        {"standardize": "yes"},
+        {"standardize": "maybe"},
         {"checkpoint_every": None},
         {"select_window": 0},
         {"average": 1.0},

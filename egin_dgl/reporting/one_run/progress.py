@@ -1,5 +1,6 @@
 """A live bar per fold on a terminal, plain lines elsewhere."""
 
+import math
 from collections.abc import Sequence
 
 from rich import progress as bar
@@ -46,6 +47,7 @@ class FoldProgress:
 
 
 def describe(record: EpochRecord) -> str:
-    """The loss and the score worth watching: validation, or test where there is no validation part."""
-    part, score = ("val", record.val_accuracy) if record.validated else ("test", record.score)
-    return f"loss {record.train_loss:.3f}  {part} {100 * score:5.1f} %"
+    """The loss and the score worth watching: validation, else test, else training."""
+    scores = {"val": record.val_accuracy, "test": record.score, "train": record.train_accuracy}
+    part = next(part for part, score in scores.items() if not math.isnan(score) or part == "train")
+    return f"loss {record.train_loss:.3f}  {part} {100 * scores[part]:5.1f} %"

@@ -1,0 +1,7 @@
+"""What Python callers import: trained runs, and an estimator in scikit-learn's way."""
+
+import egin_dgl.with_dgl  # noqa: F401
+from egin_dgl.api.estimator import EGINClassifier
+from egin_dgl.prediction.trained_run import load_run
+
+__all__ = ["EGINClassifier", "load_run"]

@@ -1,0 +1,88 @@
+"""Every value of a configuration as its option declares it, or one sentence: the signature of a group's target decides.
+
+Groups with a `_target_` are checked by its signature, so that a new model is checked by what its constructor says of itself;
+the others by the dataclasses of `egin_dgl.training.options`.
+"""
+
+import pydoc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from egin_dgl.declared import Options, declared
+from egin_dgl.errors import ConfigError, one_line
+from egin_dgl.ranges import read, shown
+from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
+
+BUILT = ("model", "dataset", "optimizer", "scheduler", "ewl")
+OF_HYDRA = ("_target_", "_partial_", "_args_", "_convert_", "_recursive_")  # how a target is called
+PLAIN: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
+
+
+def checked(cfg: DictConfig) -> DictConfig:
+    """A copy with every value as it is meant: `model.learn_eps=no` is false there, and in all that is written of it."""
+    alone = {str(name): cfg[name] for name in cfg if name not in (*BUILT, *PLAIN)}
+    found = replaced(cfg, "", RunOptions.of, alone)
+    for name, value in vars(RunOptions()).items():
+        if name not in found:  # as in configurations of earlier versions
+            OmegaConf.update(found, name, value, force_add=True)
+    for group in (*PLAIN, *BUILT):
+        found = with_checked(found, group)
+    return found
+
+
+def with_checked(cfg: DictConfig, group: str) -> DictConfig:
+    """A copy with the values of one group as they are meant."""
+    content = group_of(cfg, group)
+    if group in PLAIN:
+        return replaced(cfg, group, PLAIN[group].of, content)
+    if not content and group == "ewl":
+        return cfg
+    if "_target_" not in content:
+        raise ConfigError(
+            f"{group} has no _target_, the class or function it stands for: choose one by {group}=NAME"
+        )
+    target = found_by_name(content["_target_"], group)
+    read(f"{group}._partial_", content.get("_partial_", False), bool)
+    options = {name: value for name, value in content.items() if name not in OF_HYDRA}
+    return replaced(cfg, group, lambda values: declared(target).checked(values, group), options)
+
+
+def group_of(cfg: DictConfig, group: str) -> dict[str, Any]:
+    """The values of a group, references followed."""
+    if group not in cfg:
+        raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
+    node = OmegaConf.select(cfg, group)
+    if missing := sorted(OmegaConf.missing_keys(node)) if OmegaConf.is_config(node) else []:
+        raise ConfigError(f"Missing mandatory value: {missing[0]}")
+    content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    if not isinstance(content, dict):
+        raise ConfigError(f"{group} must be a group of options, chosen by {group}=NAME, got {shown(content)}")
+    return {str(name): value for name, value in content.items()}
+
+
+def found_by_name(name: object, group: str) -> Callable:
+    """What a `_target_` names. It may be a class of the user's own: whose command this is, and whose configuration."""
+    try:
+        target = pydoc.locate(name) if isinstance(name, str) else None
+    except pydoc.ErrorDuringImport as error:
+        raise ConfigError(f"{group}._target_: {name!r} cannot be imported ({one_line(error)})") from error
+    if not callable(target):
+        raise ConfigError(
+            f"{group}._target_ must be the dotted name of a class or function, got {shown(name)}"
+        )
+    return target
+
+
+def replaced(
+    cfg: DictConfig, group: str, check: Callable[[Mapping[str, Any]], Any], values: Mapping[str, Any]
+) -> DictConfig:
+    """A copy with what `check` made of the values, where that differs; references stay references elsewhere."""
+    result = check(values)
+    meant = vars(result) if isinstance(result, Options) else result
+    cfg = cfg.copy()
+    for name, value in values.items():
+        if repr(meant[name]) != repr(value):
+            OmegaConf.update(cfg, f"{group}.{name}" if group else name, meant[name], merge=False)
+    return cfg

@@ -1,0 +1,58 @@
+"""Answers of a trained run for new graphs:
+
+egin predict run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv
+"""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from egin_dgl.cli.keywords import help_text, read_words
+
+
+def option(help: str, **default: object):
+    return field(metadata={"help": help}, **default)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    run: str = option("folder of a run")
+    input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
+    out: str | None = option("CSV to write; null: NAME_predictions.csv, after the input", default=None)
+    fold: int | None = option("one fold's model; null: all folds, their probabilities averaged", default=None)
+    strict: bool = option("refuse labels never seen in training, instead of counting them", default=False)
+    embeddings: str | None = option("CSV to write embeddings into, of the fold or of the first", default=None)
+    at_once: int = option("graphs read at once", default=1024)
+    device: str = option("auto, cpu, cuda, cuda:1", default="auto")
+    trust: bool = option("let the folder name model classes that are not of this package", default=False)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    if {"-h", "--help"} & set(words):
+        print(help_text(PredictOptions, str(__doc__)))
+        return
+    predict(read_words(PredictOptions, words))
+
+
+def predict(asked: PredictOptions) -> None:
+    from rich.console import Console
+
+    from egin_dgl.data.readers import open_graphs
+    from egin_dgl.prediction.streaming import answer_file
+    from egin_dgl.prediction.trained_run import load_run
+    from egin_dgl.reporting.one_run.predicted import GraphsBar, told
+    from egin_dgl.training.device import pick_device
+    from egin_dgl.training.workers import one_thread
+
+    run = load_run(asked.run, str(pick_device(asked.device)), asked.trust)
+    if asked.fold is not None:
+        run = run.only(asked.fold)
+    source = Path(asked.input)
+    out = Path(asked.out or f"{source.name.split('.')[0]}_predictions.csv")
+    pieces = open_graphs(asked.input, run.run.settings["dataset"], asked.at_once)
+    vectors = Path(asked.embeddings) if asked.embeddings else None
+    console = Console(stderr=True)
+    with one_thread(), GraphsBar(console) as bar:
+        tally = answer_file(run, pieces, out, vectors, asked.strict, bar)
+    Console().print(told(run, tally, out), highlight=False, soft_wrap=True)

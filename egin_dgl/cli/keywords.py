@@ -1,0 +1,58 @@
+"""Commands that take `name=value` words and no configuration: their options are the fields of a dataclass."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+from egin_dgl.cli.nearest import nearest
+from egin_dgl.errors import ConfigError
+
+T = TypeVar("T")
+TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def read_words(kind: type[T], words: Sequence[str]) -> T:
+    """The options that the words give; each field's metadata may have a `help` line."""
+    known: dict[str, Any] = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    given: dict[str, object] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in known:
+            raise ConfigError(
+                f"there is no option {name!r}; valid: {', '.join(known)}{nearest(name, list(known))}"
+            )
+        given[name] = read_value(name, value, str(known[name].type))
+    missing = [n for n, f in known.items() if f.default is MISSING and n not in given]
+    if missing:
+        raise ConfigError(f"needed: {', '.join(f'{name}=…' for name in missing)}")
+    return kind(**given)
+
+
+def read_value(name: str, value: str, kind: str) -> object:
+    """A word as the type that the field declares."""
+    if value in ("null", "none", "") and "None" in kind:
+        return None
+    if "bool" in kind:
+        if value.lower() not in TRUTH:
+            raise ConfigError(f"{name} must be true or false, got {value!r}")
+        return TRUTH[value.lower()]
+    if "int" in kind:
+        if not value.lstrip("-").isdecimal():
+            raise ConfigError(f"{name} must be a whole number, got {value!r}")
+        return int(value)
+    if not value:
+        raise ConfigError(f"{name} is empty")
+    return value
+
+
+def help_text(kind: type, usage: str) -> str:
+    """What `--help` prints: a line an option."""
+    lines = [usage, ""]
+    for field in fields(kind):
+        default = "" if field.default is MISSING else f" (default: {as_word(field.default)})"
+        lines.append(f"  {field.name + '=':<12} {field.metadata.get('help', '')}{default}")
+    return "\n".join(lines)
+
+
+def as_word(value: object) -> str:
+    return {None: "null", True: "true", False: "false"}.get(value, str(value))  # type: ignore[call-overload]

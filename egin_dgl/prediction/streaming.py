@@ -1,0 +1,104 @@
+"""Answers for a file of any length: read, answered and written piece by piece."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.errors import DataError
+from egin_dgl.files import atomic_path
+from egin_dgl.prediction.trained_run import TrainedRun
+
+
+@dataclass
+class Tally:
+    """What happened on the way through a file."""
+
+    graphs: int = 0
+    labelled: int = 0  # graphs that came with a class that the run knows
+    correct: int = 0
+    seconds: float = 0.0  # of computing, without reading and writing
+    unseen: Counter = field(default_factory=Counter)  # labels never seen in training
+    skipped: list[str] = field(default_factory=list)  # what could not be read
+    predicted: Counter = field(default_factory=Counter)
+
+
+def answer_file(
+    run: TrainedRun,
+    pieces: Iterable[GraphArrays],
+    out: Path,
+    embeddings: Path | None = None,
+    strict: bool = False,
+    on_piece: Callable[[Tally], None] = lambda tally: None,
+) -> Tally:
+    """Write a CSV with a line a graph, and the embeddings of the first fold asked where a path is given for them.
+
+    `strict` refuses graphs with labels never seen in training, instead of counting them.
+    """
+    tally = Tally()
+    with ExitStack() as files:
+        answers = files.enter_context(atomic_path(out))
+        vectors = files.enter_context(atomic_path(embeddings)) if embeddings else None
+        for number, arrays in enumerate(pieces):
+            tally.skipped += arrays.skipped
+            if not arrays.graphs:
+                continue
+            dataset = run.encode(arrays)
+            tally.unseen.update(dataset.unseen)
+            if strict and dataset.unseen:
+                raise DataError(
+                    f"labels never seen in training: {named(tally.unseen)}; strict=false answers all the same, "
+                    "with zeros for them"
+                )
+            start = time.perf_counter()
+            frame = answered(run, dataset, arrays.graph_labels is not None, tally)
+            found = run.folds[0].embeddings(dataset) if vectors else None
+            tally.seconds += time.perf_counter() - start
+            first = {"header": number == 0, "index": False, "mode": "a", "lineterminator": "\n"}
+            frame.to_csv(answers, float_format="%.6g", **first)
+            if vectors and found is not None:
+                columns = pd.DataFrame(found.numpy()).add_prefix("e").assign(id=list(dataset.names))
+                columns.set_index("id").reset_index().to_csv(vectors, float_format="%.9g", **first)
+            on_piece(tally)
+        if not tally.graphs:
+            raise DataError("there is no graph to predict: " + (tally.skipped[0] if tally.skipped else "none was read"))
+    return tally
+
+
+def answered(run: TrainedRun, dataset: GraphDataset, labelled: bool, tally: Tally) -> pd.DataFrame:
+    """The rows of these graphs, counted; with their own class beside the answer where they came with one."""
+    answers = run.answer(dataset)
+    frame = answers.to_frame()
+    if labelled:
+        own = [run.class_names[number] if number >= 0 else "" for number in dataset.labels.tolist()]
+        frame.insert(1, "label", own)
+        tally.labelled += sum(map(bool, own))
+        tally.correct += sum(a == b for a, b in zip(own, answers.predicted, strict=True))
+    tally.graphs += len(answers)
+    tally.predicted.update(answers.predicted)
+    return frame
+
+
+def named(labels: Counter, most: int = 10) -> str:
+    """The commonest of them with their counts."""
+    told = ", ".join(f"{name} ({count})" for name, count in labels.most_common(most))
+    return told + (f" and {len(labels) - most} others" if len(labels) > most else "")
+
+
+def training_passes(run: TrainedRun) -> float | None:
+    """Graphs that training went through in a second and a core, epochs counted; None of kernels, which have none."""
+    graphs = seconds = 0.0
+    for fold in run.folds:
+        result = run.run.results[fold.number]
+        held_out = len(result.test_labels) + len(result.validation_labels if result.validation_labels is not None else ())
+        if result.history[0].C is not None:
+            return None
+        graphs += (fold.info.graphs - held_out) * len(result.history)
+        seconds += sum(record.seconds for record in result.history)
+    return graphs / seconds if seconds else None

@@ -1,0 +1,107 @@
+"""card.md of a run: what it is, what it is worth, and how to use it, on one page."""
+
+import json
+import shlex
+from pathlib import Path
+
+from egin_dgl import arithmetic
+from egin_dgl.evaluation.metrics import MAIN
+from egin_dgl.files import write_text
+from egin_dgl.reporting.wording import CHOSEN
+from egin_dgl.runs.run_folder import RunFolder
+
+
+def write_card(run: RunFolder) -> None:
+    """From the files of a run that has ended."""
+    record, summary = (json.loads(path.read_text(encoding="utf-8")) for path in (run.record, run.summary))
+    write_text(run.card, card(record, summary, command(run), run.path))
+
+
+def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
+    lines = [f"# {record['model']} on {record['dataset']}", ""]
+    lines += ["## What it is", ""]
+    lines += [f"- data: {record['dataset']}, {data_line(record)}"]
+    lines += [f"- model: {record['model']}, {summary['parameters']:,} parameters ({options_line(record['settings']['model'])})"]
+    lines += [f"- training: {training_line(record['settings'])}"]
+    lines += [f"- command: `{shlex.join(['python', 'scripts/train.py', *words])}`"]
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    lines += [f"- made with {versions}", f"- on {arithmetic.in_words(record['arithmetic'])}, device {summary['device']}, {summary['seconds']:.0f} s", ""]
+    lines += ["## What it is worth", ""]
+    lines += final_lines(summary["final"]) if "final" in summary else score_lines(summary)
+    lines += ["", "## How to use it", "", "```", f"egin predict run={shlex.quote(str(folder))} input=FILE"]
+    lines += [f"egin explain run={shlex.quote(str(folder))} input=FILE graph=ID", "```", ""]
+    lines += ["Probabilities " + calibration_line(summary), ""]
+    return "\n".join(lines)
+
+
+def command(run: RunFolder) -> list[str]:
+    """The words that started it; nothing where it was not started by a command."""
+    return run.started_with() if run.words.is_file() else []
+
+
+def data_line(record: dict) -> str:
+    digest = record.get("data_sha256") or "no hash"
+    source = {key: value for key, value in record["settings"]["dataset"].items() if value is not None and key in ("path", "name", "root", "graphs")}
+    told = ", ".join(f"{key} {value}" for key, value in source.items())
+    return f"{told + '; ' if told else ''}sha256 of data and reading `{digest}`"
+
+
+def training_line(settings: dict) -> str:
+    """The protocol in a few words."""
+    cv, trainer = settings["cv"], settings["trainer"]
+    if cv.get("final"):
+        how = "one model on all graphs"
+    else:
+        held = "one part validates and one tests" if cv["validation"] else "one part tests, none validates"
+        how = f"{cv['k']} parts, {held}" + (f", {cv['repeats']} times" if cv.get("repeats", 1) > 1 else "")
+        how += f", fold {cv['fold']} alone" if cv.get("fold") is not None else ""
+        how += ", settings chosen fold by fold" if cv.get("grid") else ""
+    return f"{how}; up to {trainer['epochs']} epochs in batches of {trainer['batch_size']}, seed {settings['seed']}"
+
+
+def options_line(options: dict) -> str:
+    return ", ".join(f"{key} {value}" for key, value in options.items() if not key.startswith("_"))
+
+
+def score_lines(summary: dict) -> list[str]:
+    """Every protocol that was read, the honest one first, and the other metrics at its epochs."""
+    head = summary["headline"]
+    lines = [f"| protocol | test {MAIN.name}, % | 95 % | epoch chosen on |", "|---|---:|---:|---|"]
+    order = [head, *(name for name in summary["protocols"] if name != head)]
+    for name in order:
+        result = summary["protocols"][name]
+        if result is None:
+            continue
+        low_high = result["interval"]
+        between = f"{100 * max(0, low_high[0]):.1f} – {100 * min(1, low_high[1]):.1f}" if low_high else ""
+        averaged = result.get("averaged", "")
+        value = f"{100 * result['mean']:.1f}" + (f" ± {100 * result['std']:.1f}" if len(result["per_fold"]) > 1 else "")
+        lines.append(f"| {name} | {value} | {between} | {CHOSEN[name][1].format(averaged=averaged)} |")
+    lines += [f"| majority class | {100 * summary['majority_accuracy']:.1f} | | |", ""]
+    means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
+    lines += [f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
+    return lines
+
+
+def final_lines(final: dict) -> list[str]:
+    long = f"for {final['epochs']} epochs" if final["epochs"] is not None else f"with C = {final['C']:g}"
+    return [
+        f"Trained on all {final['graphs']:,} graphs {long}, as the cross-validation in `{final['of']}` chose. No graph was "
+        "left to test on: expect what that run measured, or a little more."
+    ]
+
+
+def calibration_line(summary: dict) -> str:
+    if "final" in summary:
+        known = summary["final"]["temperature"]
+        return "are not calibrated." if known is None else f"are scaled by the temperature {known:.3g} of that run's validation parts."
+    known = summary.get("calibration")
+    if known is None:
+        return "are not calibrated: the run had no validation part to learn it from."
+    error = known["ece"]
+    before = f"{error['before']:.3f} before, " if error["before"] is not None else ""
+    after = f"{error['after']:.3f} after" if error["after"] is not None else "not measured"
+    return (
+        "are scaled by a temperature that each fold learnt on its validation part: expected calibration error "
+        f"{before}{after}, over the test graphs of all folds."
+    )

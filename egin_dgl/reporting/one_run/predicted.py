@@ -1,0 +1,62 @@
+"""What a person sees of predictions: a bar while they are made, and what they came to."""
+
+from pathlib import Path
+
+from rich import progress
+from rich.console import Console
+
+from egin_dgl.prediction.streaming import Tally, named, training_passes
+from egin_dgl.prediction.trained_run import TrainedRun
+
+MOST_SKIPPED = 5  # lines that could not be read, told one by one
+
+
+class GraphsBar:
+    """Graphs answered so far and how fast; their number is not known before the end of a file."""
+
+    def __init__(self, console: Console):
+        columns = progress.SpinnerColumn(), progress.TextColumn("{task.description}")
+        self.bar = progress.Progress(*columns, progress.TimeElapsedColumn(), console=console, transient=True)
+        self.task = self.bar.add_task("reading", total=None)
+
+    def __enter__(self) -> "GraphsBar":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.bar.stop()
+
+    def __call__(self, tally: Tally) -> None:
+        speed = tally.graphs / max(tally.seconds, 1e-9)
+        self.bar.update(self.task, description=f"{tally.graphs:,} graphs, {speed:,.0f} a second")
+
+
+def told(run: TrainedRun, tally: Tally, out: Path) -> str:
+    """How many, how sure one may be, how fast, and what was strange."""
+    folds = f"{len(run.folds)} folds" if len(run.folds) > 1 else f"fold {run.folds[0].number}"
+    classes = ", ".join(f"{name} {count:,}" for name, count in tally.predicted.most_common())
+    lines = [f"{run.run.model} of {folds}, {tally.graphs:,} graphs: {classes}"]
+    if tally.labelled:
+        share = 100 * tally.correct / tally.labelled
+        lines.append(f"{tally.correct:,} of {tally.labelled:,} with a known class are answered so ({share:.1f} %)")
+    if not run.calibrated:
+        lines.append("probabilities are not calibrated: the run had no validation part to learn it from")
+    if tally.unseen:
+        lines.append(f"labels never seen in training, answered as zeros: {named(tally.unseen)}")
+    for line in tally.skipped[:MOST_SKIPPED]:
+        lines.append(f"skipped: {line}")
+    if len(tally.skipped) > MOST_SKIPPED:
+        lines.append(f"skipped: {len(tally.skipped) - MOST_SKIPPED:,} more")
+    lines += [speed(run, tally), f"in {out}"]
+    return "\n".join(lines)
+
+
+def speed(run: TrainedRun, tally: Tally) -> str:
+    """Beside training's: a graph that ten folds answer is ten passes."""
+    rate = tally.graphs / max(tally.seconds, 1e-9)
+    text = f"{rate:,.0f} graphs a second"
+    training = training_passes(run)
+    if training:
+        passes = rate * len(run.folds)
+        text += f"; {passes:,.0f} passes a second and model, {passes / training:.1f} times those of training"
+    return text
