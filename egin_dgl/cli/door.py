@@ -14,7 +14,6 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from egin_dgl.cli import sweep
-from egin_dgl.cli.checked import checked
 from egin_dgl.cli.explain import explain
 from egin_dgl.cli.wellformed import check_words
 from egin_dgl.cli.words import understood
@@ -67,6 +66,8 @@ def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None
     resumable = os.path.relpath(hydra.sweep.dir if in_sweep else folder)
     try:
         if in_sweep and "direction" in hydra.sweeper:
+            from egin_dgl.cli.checked import checked  # here, as it needs torch and a misspelt word does not
+
             check_search(hydra.sweeper.direction, checked(cfg).cv.validation)
         with RunFolder(folder).alone():
             return job(folder, share(hydra.launcher, hydra.sweep.dir))["validation_score"]
