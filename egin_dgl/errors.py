@@ -23,6 +23,10 @@ class BackendError(EginError, ImportError):
     """DGL is not there, or not with this torch."""
 
 
+class StorageError(EginError):
+    """A file cannot be written: the disk or a quota is full, the folder may not be written to."""
+
+
 def one_line(error: BaseException) -> str:
     """The message alone; of an error that is none of ours its kind too, as its message may say little without."""
     # OmegaConf appends the key and type of the node to its messages, on lines of their own.

@@ -1,31 +1,109 @@
-"""Files appear whole or not at all, also when two processes write the same one or a process is killed."""
+"""Files appear whole or not at all, also when two processes write the same one or a process is killed.
 
+What keeps a file from being written is told in one sentence, with the file and the reason.
+"""
+
+import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from egin_dgl.errors import StorageError
+
+# The system's reasons for not writing a file; others, such as those of a network, are passed on as they are.
+REASONS = {
+    getattr(errno, name)
+    for name in [
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "EIO",
+        "ENOTDIR",
+        "EISDIR",
+        "ENOENT",
+        "EEXIST",
+        "ENAMETOOLONG",
+        "ELOOP",
+        "ENXIO",
+        "ENODEV",
+        "ESTALE",
+        "ENOTEMPTY",
+        "ETXTBSY",
+        "EMFILE",
+        "ENFILE",
+        "ENOMEM",
+    ]
+    if hasattr(errno, name)
+}
+LEFTOVER = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # as `beside` names them
 
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it is renamed to `path`, on failure it is removed."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with writing(path), beside(path) as temporary:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; a result is an ordinary one
         os.replace(temporary, path)
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """An empty file in the same folder, gone in the end; that of a process that was killed is a leftover."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    os.close(handle)
+    try:
+        yield Path(name)
     finally:
-        temporary.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """What keeps `path` from being written inside is a StorageError, which names the file and the reason."""
+    try:
+        yield
+    except OSError as error:
+        if reason := reason_of(error):
+            raise StorageError(f"cannot write {path}: {reason}") from error
+        raise
+
+
+def reason_of(error: OSError) -> str | None:
+    """Why a file could not be written; None for an error that is not about files."""
+    return os.strerror(error.errno) if error.errno in REASONS and error.errno is not None else None
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a whole file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a whole text file atomically."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
+
+
+def put_aside(path: Path) -> Path:
+    """Rename what is damaged, so that it can be written again and nothing is lost."""
+    aside = path.with_name(f"{path.name}.damaged")
+    with writing(aside):
+        return path.replace(aside)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """What processes that were killed left of files they were writing in `folder`; nobody else may be at work there."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if LEFTOVER.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)

@@ -16,7 +16,19 @@ GROUND = (
     "declared",
     "with_dgl",
 )  # single files that every room stands on
-ROOMS = ("data", "ewl", "layers", "models", "evaluation", "runs", "training", "prediction", "reporting", "cli", "api")
+ROOMS = (
+    "data",
+    "ewl",
+    "layers",
+    "models",
+    "evaluation",
+    "runs",
+    "training",
+    "prediction",
+    "reporting",
+    "cli",
+    "api",
+)
 ORDER = (*GROUND, *ROOMS)
 
 FILES = ("run.json", "folds.json", "summary.json", "sweep.json", "last.pt", "best.safetensors", "history.csv")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -14,11 +15,13 @@ from running import SMALL
 
 @pytest.fixture(scope="module")
 def ask(command, tmp_path_factory):
-    """A sweep of two jobs, and a function that asks the server that shows it."""
+    """A sweep of two jobs and a run that keeps its folds, and a function that asks the server that shows them."""
     folder = tmp_path_factory.mktemp("sweep")
     done = command(
         "-m", *SMALL[:-1], "model.learn_eps=true", "model.hidden_dim=4,8", f"hydra.sweep.dir={folder}"
     )
+    assert done.returncode == 0, done.stderr
+    done = command(*SMALL, "cv.fold=[0,2]", "fold_curves=true", f"hydra.run.dir={folder / KEPT}")
     assert done.returncode == 0, done.stderr
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -45,9 +48,9 @@ def ask(command, tmp_path_factory):
                 return answer.read()
 
         end = time.monotonic() + 300
-        while True:  # until the server is up and has read all runs: 2 jobs, each with 3 folds
+        while True:  # until the server is up and has read all runs: 3, and two folds of the last
             try:
-                if len(json.loads(get("plugin/scalars/tags"))) == 8:
+                if len(json.loads(get("plugin/scalars/tags"))) >= 5:
                     break
             except (urllib.error.URLError, ConnectionError):
                 pass
@@ -58,48 +61,58 @@ def ask(command, tmp_path_factory):
 
 
 JOBS = ("0_egin_e_bonds", "1_egin_e_bonds")
+KEPT = "kept"
+CURVES = {f"{what}/{part}" for what in ("loss", "accuracy") for part in ("train", "validation", "test")}
+CURVES |= {"optimizer/learning_rate", "optimizer/gradient_norm", "time/seconds"}
 
 
-def test_each_fold_has_its_curves(ask):
-    tags = ask("plugin/scalars/tags")
-    wanted = {f"{what}/{part}" for what in ("loss", "accuracy") for part in ("train", "validation", "test")}
-    wanted |= {"optimizer/learning_rate", "optimizer/gradient_norm", "time/seconds"}
-    wanted |= {"epsilon/convs.0", "epsilon/convs.1"}
-    for job in JOBS:
-        for fold in range(3):
-            assert set(tags[f"{job}/fold_{fold:02d}"]) == wanted
-    points = ask(f"plugin/scalars/scalars?run={JOBS[0]}/fold_01&tag=accuracy/test")
+def values(ask, run, tag):
+    points = ask(f"plugin/scalars/scalars?{urllib.parse.urlencode({'run': run, 'tag': tag})}")
     assert [step for _, step, _ in points] == [1, 2, 3]
+    return [value for *_, value in points]
 
 
-def test_the_job_has_mean_and_spread_over_folds(ask):
-    series = {
-        line: [
-            value for *_, value in ask(f"plugin/scalars/scalars?run={JOBS[0]}&tag=folds_accuracy/test/{line}")
-        ]
-        for line in ("mean", "low", "high")
-    }
-    folds = [
-        [
-            value
-            for *_, value in ask(f"plugin/scalars/scalars?run={JOBS[0]}/fold_{fold:02d}&tag=accuracy/test")
-        ]
-        for fold in range(3)
+def test_a_sweep_is_one_run_a_job(ask):
+    tags = ask("plugin/scalars/tags")
+    assert set(tags) == {*JOBS, KEPT, f"{KEPT}/fold_00", f"{KEPT}/fold_02"}
+    for job in JOBS:
+        assert CURVES | {"epsilon/convs.0", "epsilon/convs.1"} < set(tags[job])
+        assert len(set(values(ask, job, "epsilon/convs.1"))) == 3  # it is learnt
+
+
+def test_folds_are_kept_for_those_who_ask(ask):
+    tags = ask("plugin/scalars/tags")
+    assert all(set(tags[f"{KEPT}/fold_{fold:02d}"]) == CURVES for fold in (0, 2))
+
+
+def test_a_run_has_mean_and_spread_over_folds(ask):
+    tag = "accuracy/test"
+    mean = values(ask, KEPT, tag)
+    folds = [values(ask, f"{KEPT}/fold_{fold:02d}", tag) for fold in (0, 2)]
+    assert mean == pytest.approx([sum(pair) / 2 for pair in zip(*folds, strict=True)], abs=1e-6)
+    (category,) = ask("plugin/custom_scalars/layout")["category"]
+    charts = {chart["title"]: chart["margin"]["series"][0] for chart in category["chart"]}
+    assert {"accuracy/test", "accuracy/validation", "loss/train"} <= set(charts)
+    band = charts[tag]
+    assert band["value"] == tag
+    low, high = (values(ask, KEPT, band[end]) for end in ("lower", "upper"))
+    for at_low, at_high, *pair in zip(low, high, *folds, strict=True):
+        assert (at_low, at_high) == pytest.approx((min(pair), max(pair)), abs=1e-6)  # the std of two values
+
+
+def test_a_sweep_is_compared_by_what_was_varied(ask):
+    columns = ask("plugin/hparams/experiment", {})
+    options = [option["name"] for option in columns["hparamInfos"]]
+    differing = [option["name"] for option in columns["hparamInfos"] if option["differs"]]
+    assert options[: len(differing)] == differing == ["model", "model.hidden_dim", "model.learn_eps"]
+    metrics = [metric["name"]["tag"] for metric in columns["metricInfos"]]
+    assert metrics[:5] == [
+        "accuracy (final)/selected",
+        "accuracy (last)/last",
+        "accuracy (last)/last_20",
+        "accuracy (optimistic)/best_per_fold",
+        "accuracy (optimistic)/common_epoch",
     ]
-    assert series["mean"] == pytest.approx([sum(values) / 3 for values in zip(*folds, strict=True)], abs=1e-6)
-    assert all(
-        low <= mean <= high
-        for low, mean, high in zip(*(series[k] for k in ("low", "mean", "high")), strict=True)
-    )
-    titles = {
-        chart["title"]
-        for group in ask("plugin/custom_scalars/layout")["category"]
-        for chart in group["chart"]
-    }
-    assert {"accuracy/test", "accuracy/validation", "loss/train"} <= titles
-
-
-def test_a_sweep_is_compared_by_hyper_parameters(ask):
     body = {
         "startIndex": 0,
         "sliceSize": 10,
@@ -107,13 +120,12 @@ def test_a_sweep_is_compared_by_hyper_parameters(ask):
         "allowedStatuses": ["STATUS_SUCCESS", "STATUS_UNKNOWN"],
     }
     rows = ask("plugin/hparams/session_groups", body)["sessionGroups"]
-    assert sorted(row["name"] for row in rows) == list(JOBS)
-    assert sorted(row["hparams"]["model.hidden_dim"] for row in rows) == [4, 8]
+    assert sorted(row["name"].split(" (")[0] for row in rows) == [*JOBS, KEPT]
+    assert sorted(row["hparams"]["model.hidden_dim"] for row in rows) == [4, 8, 8]
     for row in rows:
-        assert row["hparams"]["model"] == "EGIN-E-ε" and row["hparams"]["dataset"] == "bonds"
-        metrics = {metric["name"]["tag"]: metric["value"] for metric in row["metricValues"]}
-        wanted = {"test_accuracy/selected", "test_accuracy_optimistic/common_epoch", "test/auroc"}
-        assert wanted | {"test/log_loss", "test/brier", "test/ece"} <= set(metrics)
+        assert row["hparams"]["model"].startswith("EGIN-E") and row["hparams"]["dataset"] == "bonds"
+        found = {metric["name"]["tag"] for metric in row["metricValues"]}
+        assert {*metrics[:5], "final/auroc", "final/log_loss", "final/brier", "final/ece"} <= found
 
 
 def test_pictures_are_there(ask):
@@ -122,8 +134,7 @@ def test_pictures_are_there(ask):
 
 
 def test_the_projector_has_the_test_graphs_of_each_fold(ask):
-    runs = ask("plugin/projector/runs")
-    assert {f"{job}/fold_{fold:02d}" for job in JOBS for fold in range(3)} <= set(runs)
-    info = ask(f"plugin/projector/info?run={JOBS[1]}/fold_00")
-    (embedding,) = info["embeddings"]
-    assert embedding["tensorShape"][0] == 20  # a third of 60 graphs
+    assert set(JOBS) <= set(ask("plugin/projector/runs"))
+    embeddings = ask(f"plugin/projector/info?run={JOBS[1]}")["embeddings"]
+    assert [one["tensorName"] for one in embeddings] == ["fold_00", "fold_01", "fold_02"]
+    assert all(one["tensorShape"][0] == 20 for one in embeddings)  # a third of 60 graphs

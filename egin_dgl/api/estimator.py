@@ -83,7 +83,9 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         """Train on graphs and their classes, of any type that can be sorted."""
         classes, numbers = np.unique(np.asarray(y), return_inverse=True)
         if len(classes) < 2:
-            raise DataError(f"there is one class only ({classes[0] if len(classes) else 'none'}): nothing to learn")
+            raise DataError(
+                f"there is one class only ({classes[0] if len(classes) else 'none'}): nothing to learn"
+            )
         names = [str(value) for value in classes.tolist()]
         dataset = GraphDataset.from_graphs(
             graphs, [names[number] for number in numbers], class_names=names, **self._columns()
@@ -108,8 +110,10 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, graphs: Sequence) -> np.ndarray:
         """(G, classes), columns as in `classes_`."""
         check_is_fitted(self, "fold_")
-        known = {"vocabulary": self.fold_.vocabulary, "class_names": self.fold_.info.class_names}
-        dataset = GraphDataset.from_graphs(graphs, **known, **self._columns())
+        vocabulary, names = self.fold_.vocabulary, self.fold_.info.class_names
+        dataset = GraphDataset.from_graphs(
+            graphs, vocabulary=vocabulary, class_names=names, **self._columns()
+        )
         with one_thread():
             return self.fold_.probabilities(dataset).numpy()
 
@@ -122,7 +126,11 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
 
     def _config(self) -> DictConfig:
         """The shipped configuration with this estimator's choices; one that the model has not is refused, by name."""
-        own = {"model.hidden_dim": self.hidden_dim, "model.layers": self.layers, "model.edge_dim": self.edge_dim}
+        own: dict[str, object] = {
+            "model.hidden_dim": self.hidden_dim,
+            "model.layers": self.layers,
+            "model.edge_dim": self.edge_dim,
+        }
         own |= {"model.learn_eps": self.learn_eps, "model.dropout": self.dropout}
         own |= {"trainer.epochs": self.epochs, "trainer.batch_size": self.batch_size, "optimizer.lr": self.lr}
         chosen = {key: value for key, value in own.items() if value is not None} | dict(self.options or {})

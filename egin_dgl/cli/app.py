@@ -1,5 +1,6 @@
 """The training app: the one place that turns a configuration into calls of the library."""
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,10 +15,12 @@ from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.final import train_final
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.folds import Folds, Split, fold_numbers, load_folds, make_folds
+from egin_dgl.errors import DataError
 from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.ewl import duplicate_groups
+from egin_dgl.files import put_aside
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.publish import publish
@@ -29,6 +32,8 @@ from egin_dgl.training.cores import Share, cores
 from egin_dgl.training.fresh import in_fresh_process
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.workers import train_folds
+
+log = logging.getLogger(__name__)
 
 
 def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
@@ -51,6 +56,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
     start = time.perf_counter()
     run, settings = RunFolder(Path(folder)), settings_of(cfg)
     if before := run.finished(settings):
+        run.mend()
         show(before, run.path)
         return before
     experiment = make_experiment(cfg)
@@ -68,10 +74,9 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
         "majority_accuracy": dataset.majority_accuracy,
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
-    write_predictions(
-        run.predictions, predictions_of(results, splits), dataset.names, dataset.info.class_names
-    )
-    publish(run, summary, settings, histories, confusion_counts(results), dataset.info.class_names)
+    counts, names = confusion_counts(results), dataset.info.class_names
+    write_predictions(run.predictions, predictions_of(results, splits), dataset.names, names)
+    publish(run, summary, settings, histories, counts, names, cfg.get("fold_curves", False))
     write_card(run)
     show(summary, run.path)
     return summary
@@ -83,8 +88,10 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     They are kept with the run, once it is sure that those asked for are there.
     """
     labels = dataset.labels.numpy()
-    if run.folds.exists() or cfg.cv.folds_file:
-        folds = load_folds(cfg.cv.folds_file or run.folds, labels, dataset.info.name)
+    if cfg.cv.folds_file:
+        folds = load_folds(cfg.cv.folds_file, labels, dataset.info.name)
+    elif before := folds_before(run, dataset):
+        folds = before
     else:
         groups = duplicate_groups(dataset, progress=True) if cfg.cv.group_duplicates else None
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
@@ -93,6 +100,18 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(run.folds)
     return folds, splits
+
+
+def folds_before(run: RunFolder, dataset: GraphDataset) -> Folds | None:
+    """Those that were made here; None where there are none, or where they are damaged: the same are made again."""
+    if not run.folds.exists():
+        return None
+    try:
+        return load_folds(run.folds, dataset.labels.numpy(), dataset.info.name)
+    except DataError as error:
+        log.warning("%s; it is put aside and made again", error)
+        put_aside(run.folds)
+        return None
 
 
 def train_all(

@@ -2,10 +2,11 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeGuard
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
@@ -16,10 +17,13 @@ from omegaconf.errors import OmegaConfBaseException
 from egin_dgl.cli import sweep
 from egin_dgl.cli.explain import explain
 from egin_dgl.cli.wellformed import check_words
-from egin_dgl.cli.words import understood
-from egin_dgl.errors import ConfigError, EginError, TrainingError, one_line
+from egin_dgl.cli.words import resuming, understood
+from egin_dgl.errors import ConfigError, EginError, StorageError, TrainingError, one_line
+from egin_dgl.files import reason_of
 from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.sweep_folder import SweepFolder
 from egin_dgl.training.cores import Share, share
+from egin_dgl.training.interruption import Interrupted, heeding_signals
 
 log = logging.getLogger(__name__)
 
@@ -32,27 +36,71 @@ def enter(main: Callable[[], None], config_dir: Path, config_name: str) -> None:
     HYDRA_FULL_ERROR=1 gives the traceback instead.
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print in many lines
+    logging.raiseExceptions = WANTS_TRACEBACK  # a log on a full disk is not worth a traceback for every line
     failure = None
     try:
-        sys.argv[1:] = understood(sys.argv[1:])
-        check_words(sys.argv[1:], config_dir)
-        main()
+        with heeding_signals():
+            sys.argv[1:] = understood(sys.argv[1:])
+            check_words(sys.argv[1:], config_dir)
+            main()
+            sys.stdout.flush()
     except Exception as error:
-        known = isinstance(error, (EginError, HydraException, OmegaConfBaseException))
-        if WANTS_TRACEBACK or not (known or sweep.jobs()):
+        if WANTS_TRACEBACK or not (is_known(error) or sweep.jobs()):
             raise
-        failure = explain(error, config_dir, config_name)
-    if sweep.current and sweep.jobs():
-        from rich.console import Console  # here, as single runs need none of it
-
-        from egin_dgl.reporting.many_runs.report import publish_sweep
-
-        unfinished = publish_sweep(sweep.current.path, Console())
-        if unfinished:
-            failure = f"{len(unfinished)} of {len(sweep.jobs())} jobs did not end well; "
-            failure += f"resume={os.path.relpath(sweep.current.path)} tries them again"
+        failure = storage_failure(error) or explain(error, config_dir, config_name)
+    except KeyboardInterrupt as asked:
+        end_interrupted(asked, sweep.place)
+    try:
+        failure = end_of_sweep() or failure
+        sys.stdout.flush()
+    except (OSError, StorageError) as error:
+        failure = failure or storage_failure(error) or one_line(error)
+        # What is left of the output cannot be written; Python would say so once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if failure:
         sys.exit(f"error: {failure}")
+
+
+def is_known(error: Exception) -> bool:
+    return isinstance(error, (EginError, HydraException, OmegaConfBaseException)) or bool(
+        storage_failure(error)
+    )
+
+
+def storage_failure(error: Exception) -> str | None:
+    """What a disk that is full, or not ours, keeps from being written: by us, by Hydra, or on the terminal."""
+    if isinstance(error, StorageError):
+        return f"{error}{how_to_go_on()}"
+    if not isinstance(error, OSError) or not (reason := reason_of(error)):
+        return None
+    where = error.filename or (f"in {sweep.place}" if sweep.place else "the output")
+    return f"cannot write {where}: {reason}{how_to_go_on()}"
+
+
+def how_to_go_on() -> str:
+    return f"; {resuming(sweep.place)} goes on once it can be written" if begun(sweep.place) else ""
+
+
+def begun(folder: Path | None) -> TypeGuard[Path]:
+    """Whether there is a run or sweep to go on with."""
+    return folder is not None and (SweepFolder(folder).is_there or RunFolder(folder).holds_a_run)
+
+
+def end_of_sweep() -> str | None:
+    """The table of a sweep; what its jobs that did not end well are told by."""
+    if not (sweep.current and sweep.jobs()):
+        return None
+    from rich.console import Console  # here, as single runs need none of it
+
+    from egin_dgl.reporting.many_runs.report import publish_sweep
+
+    unfinished = publish_sweep(sweep.current.path, Console())
+    if not unfinished:
+        return None
+    return (
+        f"{len(unfinished)} of {len(sweep.jobs())} jobs did not end well; "
+        f"{resuming(sweep.current.path)} tries them again"
+    )
 
 
 def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None:
@@ -63,24 +111,34 @@ def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
     in_sweep = hydra.mode == RunMode.MULTIRUN
-    resumable = os.path.relpath(hydra.sweep.dir if in_sweep else folder)
+    resumable = Path(hydra.sweep.dir) if in_sweep else folder
     try:
         if in_sweep and "direction" in hydra.sweeper:
-            from egin_dgl.cli.checked import checked  # here, as it needs torch and a misspelt word does not
+            from egin_dgl.cli.checked import checked  # here, as it loads torch, which help does without
 
             check_search(hydra.sweeper.direction, checked(cfg).cv.validation)
-        with RunFolder(folder).alone():
+        with heeding_signals(), RunFolder(folder).alone():
             return job(folder, share(hydra.launcher, hydra.sweep.dir))["validation_score"]
     except (EginError, OmegaConfBaseException) as error:
         log.debug("what led to the error", exc_info=True)
         if in_sweep or WANTS_TRACEBACK:
             raise error from None
         if isinstance(error, TrainingError):
-            error = TrainingError(f"{error}; resume={resumable} goes on from here")
+            error = TrainingError(f"{error}; {resuming(resumable)} goes on from here")
+        if isinstance(error, StorageError):
+            error = StorageError(f"{error}; {resuming(resumable)} goes on once it can be written")
         sys.exit(f"error: {one_line(error)}")
-    except KeyboardInterrupt:
-        print(f"\ninterrupted; resume={resumable} goes on from here", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt as asked:
+        end_interrupted(asked, resumable)
+
+
+def end_interrupted(asked: KeyboardInterrupt, folder: Path | None) -> NoReturn:
+    """One line, and the code that a shell gives to a program that a signal ended."""
+    number = asked.number if isinstance(asked, Interrupted) else signal.SIGINT
+    word = "interrupted" if number == signal.SIGINT else "ended by SIGTERM"
+    goes_on = f"; {resuming(folder)} goes on from here" if begun(folder) else ""
+    print(f"\n{word}{goes_on}", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 def check_search(direction: Any, validation: bool) -> None:

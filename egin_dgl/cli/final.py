@@ -93,7 +93,9 @@ def best_candidate(run: Run, cfg: DictConfig) -> tuple[dict[str, object], list[F
     whole = OmegaConf.create({**run.settings})
     found = []
     for number, (chosen, _) in enumerate(points(whole)):
-        folds = [RunFolder(run.folder).fold(fold).candidate(number).progress() for fold in sorted(run.results)]
+        folds = [
+            RunFolder(run.folder).fold(fold).candidate(number).progress() for fold in sorted(run.results)
+        ]
         results = [fold for fold in folds if isinstance(fold, FoldResult)]
         if len(results) < len(folds):
             raise ConfigError(f"{run.folder}: candidates of its folds are gone, by which settings are chosen")
@@ -118,7 +120,9 @@ def train_final(cfg: DictConfig, folder: str | Path, share: Share | None = None)
     """Train it, in `folder`; called again, it goes on where it was interrupted."""
     start = time.perf_counter()
     if not cfg.run:
-        raise ConfigError("cv=final needs run=FOLDER, the folder of the cross-validation whose settings it takes")
+        raise ConfigError(
+            "cv=final needs run=FOLDER, the folder of the cross-validation whose settings it takes"
+        )
     place = Path(cfg.run)
     if not RunFolder(place).holds_a_run:
         raise ConfigError(f"{place} is not the folder of a run: it has no run.json")
@@ -145,6 +149,10 @@ def train_final(cfg: DictConfig, folder: str | Path, share: Share | None = None)
         "parameters": result.parameters,
         "seconds": time.perf_counter() - start,
         "device": str(experiment.device),
+        "folds": 1,
+        "headline": "final",
+        "protocols": {},
+        "metrics": {},
         "final": {
             "of": str(place),
             "graphs": len(dataset),

@@ -1,5 +1,8 @@
 """The words of a command as Hydra is to read them: older names, short ones, and `resume=FOLDER`."""
 
+import os
+import shlex
+import sys
 from pathlib import Path
 
 from egin_dgl.cli import sweep
@@ -54,10 +57,25 @@ def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
     if len(arguments) > 1:
         raise ConfigError("resume=FOLDER goes on with the options that started the run; give no others")
     folder = Path(chosen[0].removeprefix("resume="))
+    check_name(folder)
     check_own(own, folder)
     if SweepFolder(folder).is_there:
         return sweep.continued(SweepFolder(folder))
-    return [*RunFolder(folder).started_with(), f"hydra.run.dir={folder}"]
+    # Hydra's notes stay as they are: written again on a full disk, they would be empty.
+    return [
+        *RunFolder(folder).started_with(),
+        sweep.setting("hydra.run.dir", folder),
+        "hydra.output_subdir=null",
+    ]
+
+
+def check_name(folder: Path) -> None:
+    """Hydra writes the folder down as UTF-8, and takes ${ in it for the name of an option."""
+    full = os.path.abspath(folder)
+    if "${" in full or full.encode(errors="replace").decode() != full:
+        raise ConfigError(
+            f"{full!r} cannot be resumed under this name, which has ${{ or is no UTF-8: rename the folder"
+        )
 
 
 def check_own(given: Path | None, folder: Path) -> None:
@@ -65,3 +83,10 @@ def check_own(given: Path | None, folder: Path) -> None:
     run = next(iter(SweepFolder(folder).jobs()), RunFolder(folder))
     if given is None and (kept := run.own_configuration()):
         raise ConfigError(f"{folder} was started with --config-dir {kept}; give that beside resume={folder}")
+
+
+def resuming(folder: str | Path) -> str:
+    """The words that go on with a run or sweep, as a shell takes them."""
+    own, _ = own_folder(sys.argv[1:])
+    flag = ["--config-dir", os.path.relpath(own)] if own else []
+    return shlex.join([f"resume={os.path.relpath(folder)}", *flag])

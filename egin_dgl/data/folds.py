@@ -128,12 +128,12 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
     path = Path(path)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        parts = tuple(np.array(part, dtype=np.int64) for part in record["parts"])
+        parts = tuple(np.array(part, dtype=np.int64).reshape(-1) for part in record["parts"])
         seed, k = int(record["seed"]), int(record["k"])
         folds = Folds(str(record["dataset"]), seed, str(record["labels_hash"]), k, parts)
     except FileNotFoundError:
         raise DataError(f"{path}: no such folds file") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError) as error:
         raise DataError(f"{path}: not a folds file ({type(error).__name__}: {error})") from error
     if dataset and folds.dataset != dataset:
         raise DataError(f"{path}: these folds are of {folds.dataset}, not of {dataset}")

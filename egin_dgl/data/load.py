@@ -103,7 +103,7 @@ def prepare(
         "classes": class_names and list(class_names),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    kept = TensorCache.of("processed", cache_key(digest), name)
+    kept = processed(digest, name)
     dataset = kept.read(partial(_restore, digest=digest, origin=origin)) if cache else None
     if dataset is None:
         dataset = from_arrays(
@@ -126,9 +126,10 @@ def prepare(
     return dataset
 
 
-def cache_key(digest: str) -> str:
-    """What the prepared tensors of a dataset are kept under."""
-    return hashlib.sha256(f"{FORMAT} {digest}".encode()).hexdigest()
+def processed(digest: str, name: str) -> TensorCache:
+    """Where the prepared tensors of a dataset are kept."""
+    key = hashlib.sha256(f"{FORMAT} {digest}".encode()).hexdigest()
+    return TensorCache.of("processed", key, name)
 
 
 def _check(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_features: bool) -> None:

@@ -2,25 +2,24 @@
 
 import json
 import logging
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor
 
 from egin_dgl.data.sources import cache_dir
-from egin_dgl.errors import DataError
-from egin_dgl.files import atomic_path
+from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
+from egin_dgl.errors import DataError, StorageError
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 HEADER = "cache"  # the one entry of a file's metadata: several would be written in any order
+CHECKSUM = "crc32"  # of all the file holds; an earlier one, "checksum", left out types and shapes
 
 
 @dataclass(frozen=True)
@@ -37,36 +36,24 @@ class TensorCache:
 
     def write(self, tensors: Mapping[str, Tensor], record: dict) -> None:
         """Keep tensors and a record of plain lists, numbers and strings; a disk that is full costs time, not the run."""
-        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        header = {"key": self.key, "record": record, "checksum": checksum(tensors, record)}
+        header = {"key": self.key, "record": record, CHECKSUM: checksum(tensors, record)}
         try:
-            with atomic_path(self.path) as temporary:
-                save_file(tensors, temporary, metadata={HEADER: json.dumps(header)})
-        except (OSError, SafetensorError) as error:
-            log.warning("cannot cache %s: %s", self.path, error)
+            write_tensors(self.path, tensors, {HEADER: json.dumps(header)})
+        except StorageError as error:
+            log.warning("%s; the data is prepared again next time", error)
 
     def read(self, restore: Callable[[dict[str, Tensor], dict], T]) -> T | None:
         """What `restore(tensors, record)` makes of what was kept; None where that is nothing, old or damaged."""
-        if not self.path.is_file():
-            return None
         try:
-            with safe_open(self.path, "pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
-            if HEADER not in metadata:  # from before there was this cache
+            if not self.path.is_file():
                 return None
-            header = json.loads(metadata[HEADER])
-            if header["key"] != self.key or header["checksum"] != checksum(tensors, header["record"]):
+            tensors, metadata = map_tensors(self.path)
+            header = json.loads(metadata.get(HEADER, "{}"))
+            if not header or "checksum" in header:  # from before there was this cache, or this checksum
+                return None
+            if header["key"] != self.key or header[CHECKSUM] != checksum(tensors, header["record"]):
                 raise ValueError("checksum does not match")
             return restore(tensors, header["record"])
         except (OSError, SafetensorError, DataError, KeyError, TypeError, ValueError) as error:
             log.warning("%s is damaged (%s) and is made again", self.path, error)
             return None
-
-
-def checksum(tensors: Mapping[str, Tensor], record: dict) -> int:
-    """Against damage, not malice: safetensors checks a file's length but not its bytes."""
-    total = zlib.crc32(json.dumps(record).encode())
-    for name in sorted(tensors):
-        total = zlib.crc32(tensors[name].numpy().data, zlib.crc32(name.encode(), total))
-    return total

@@ -64,7 +64,9 @@ def explain_graph(run: TrainedRun, graph: GraphDataset) -> Explanation:
     networks = [(fold, fold.model) for fold in run.folds if isinstance(fold.model, nn.Module)]
     if networks:
         shares = [integrated_gradients(fold, model, graph, answer) for fold, model in networks]
-        of_nodes, of_directed = (torch.stack(part).mean(dim=0) for part in list(zip(*shares, strict=True))[:2])
+        of_nodes, of_directed = (
+            torch.stack(part).mean(dim=0) for part in list(zip(*shares, strict=True))[:2]
+        )
         of_edges = torch.zeros(len(pairs), dtype=torch.float64).index_add_(0, pair_of_edge, of_directed)
         nodes["gradients"], edges["gradients"] = of_nodes.numpy(), of_edges.numpy()
         total = sum(share[2] for share in shares) / len(shares)

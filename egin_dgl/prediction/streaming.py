@@ -45,7 +45,7 @@ def answer_file(
     with ExitStack() as files:
         answers = files.enter_context(atomic_path(out))
         vectors = files.enter_context(atomic_path(embeddings)) if embeddings else None
-        for number, arrays in enumerate(pieces):
+        for arrays in pieces:
             tally.skipped += arrays.skipped
             if not arrays.graphs:
                 continue
@@ -60,15 +60,22 @@ def answer_file(
             frame = answered(run, dataset, arrays.graph_labels is not None, tally)
             found = run.folds[0].embeddings(dataset) if vectors else None
             tally.seconds += time.perf_counter() - start
-            first = {"header": number == 0, "index": False, "mode": "a", "lineterminator": "\n"}
-            frame.to_csv(answers, float_format="%.6g", **first)
+            append(frame, answers, "%.6g")
             if vectors and found is not None:
                 columns = pd.DataFrame(found.numpy()).add_prefix("e").assign(id=list(dataset.names))
-                columns.set_index("id").reset_index().to_csv(vectors, float_format="%.9g", **first)
+                append(columns.set_index("id").reset_index(), vectors, "%.9g")
             on_piece(tally)
         if not tally.graphs:
-            raise DataError("there is no graph to predict: " + (tally.skipped[0] if tally.skipped else "none was read"))
+            raise DataError(
+                "there is no graph to predict: " + (tally.skipped[0] if tally.skipped else "none was read")
+            )
     return tally
+
+
+def append(frame: pd.DataFrame, path: Path, digits: str) -> None:
+    """More lines of a CSV; the first bring the header."""
+    header = path.stat().st_size == 0
+    frame.to_csv(path, mode="a", header=header, index=False, float_format=digits, lineterminator="\n")
 
 
 def answered(run: TrainedRun, dataset: GraphDataset, labelled: bool, tally: Tally) -> pd.DataFrame:
@@ -96,7 +103,9 @@ def training_passes(run: TrainedRun) -> float | None:
     graphs = seconds = 0.0
     for fold in run.folds:
         result = run.run.results[fold.number]
-        held_out = len(result.test_labels) + len(result.validation_labels if result.validation_labels is not None else ())
+        held_out = len(result.test_labels) + len(
+            result.validation_labels if result.validation_labels is not None else ()
+        )
         if result.history[0].C is not None:
             return None
         graphs += (fold.info.graphs - held_out) * len(result.history)

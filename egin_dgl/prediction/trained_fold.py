@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.loader import Batch
 from egin_dgl.data.standardize import Standardizer
@@ -88,9 +88,7 @@ class TrainedFold:
         return torch.cat([call(batch).cpu() for batch in all_batches(self.prepared(dataset))])
 
 
-def load_fold(
-    folder: FoldFolder, device: str | torch.device = "cpu", trust: bool = False
-) -> TrainedFold:
+def load_fold(folder: FoldFolder, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
     """The kept model of a fold; `trust` lets its folder name a class that is not of this package."""
     tensors, metadata = folder.load_tensors()
     try:
@@ -137,11 +135,9 @@ def anything(node: dict) -> Callable[..., Any]:
 
 def without_graphs(info: DatasetInfo) -> GraphDataset:
     """A dataset of these features and no graph: transforms say by it what they make of the features."""
-    empty = torch.zeros(0, dtype=torch.int64)
-    tensors = dict.fromkeys(TENSORS, empty)
-    tensors |= {"node_offsets": torch.zeros(1, dtype=torch.int64), "edge_offsets": torch.zeros(1, dtype=torch.int64)}
-    tensors |= {"node_feats": torch.zeros(0, info.node_dim), "edge_feats": torch.zeros(0, info.edge_dim)}
-    return GraphDataset(replace(info, graphs=0), **tensors)
+    none, first = torch.zeros(0, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    features = torch.zeros(0, info.node_dim), torch.zeros(0, info.edge_dim)
+    return GraphDataset(replace(info, graphs=0), none, first, first, none, none, *features)
 
 
 def some_of(names: tuple[str, ...]) -> str:

@@ -10,6 +10,8 @@ import torch
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset, GraphOptions, from_arrays
 from egin_dgl.data.features import Vocabulary
+from egin_dgl.data.from_graphs import arrays_of
+from egin_dgl.data.readers import open_graphs
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.prediction.answers import Answers
 from egin_dgl.prediction.trained_fold import TrainedFold, load_fold
@@ -41,7 +43,9 @@ class TrainedRun:
     def vocabulary(self) -> Vocabulary:
         known = self.folds[0].vocabulary
         if known is None:
-            raise DataError("the dataset of this run had no vocabulary, so that only its own graphs can be used")
+            raise DataError(
+                "the dataset of this run had no vocabulary, so that only its own graphs can be used"
+            )
         return known
 
     @property
@@ -66,25 +70,27 @@ class TrainedRun:
     def encode(self, arrays: GraphArrays, name: str = "new graphs") -> GraphDataset:
         """Raw graphs with the features and class numbers that the models expect."""
         options = self.graph_options
-        return from_arrays(
-            arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names
-        )
+        return from_arrays(arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names)
+
+    def pieces(self, graphs: object, at_once: int = 1024) -> Iterator[GraphArrays]:
+        """Raw graphs of a path or of a list of DGL, networkx or PyG graphs or SMILES, in pieces."""
+        settings = self.run.settings["dataset"]
+        if isinstance(graphs, (str, os.PathLike)):
+            return open_graphs(graphs, settings, at_once)
+        if isinstance(graphs, Sequence) and graphs and isinstance(graphs[0], str):
+            return iter([arrays_of(graphs)])
+        if isinstance(graphs, Sequence):
+            return iter([arrays_of(graphs)])
+        raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
 
     def datasets(self, graphs: object, at_once: int = 1024) -> Iterator[GraphDataset]:
-        """What graphs of any kind are to the models: a path, a list of DGL, networkx or PyG graphs or of SMILES, or a
-        GraphDataset with the features of the training data."""
+        """What graphs of any kind are to the models; a GraphDataset has their features already."""
         if isinstance(graphs, GraphDataset):
             yield graphs
-        elif isinstance(graphs, (str, os.PathLike)):
-            from egin_dgl.data.readers import open_graphs  # here, as readers of files are not needed for the others
-
-            for arrays in open_graphs(graphs, self.run.settings["dataset"], at_once):
-                yield self.encode(arrays, str(graphs))
-        elif isinstance(graphs, Sequence):
-            known = {"vocabulary": self.vocabulary, "class_names": self.class_names}
-            yield GraphDataset.from_graphs(graphs, **known, options=self.graph_options)
-        else:
-            raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
+            return
+        for arrays in self.pieces(graphs, at_once):
+            if arrays.graphs:
+                yield self.encode(arrays)
 
     def predict(self, graphs: object) -> Answers:
         """Answers for graphs of any kind that `datasets` takes; long files are better read in pieces."""

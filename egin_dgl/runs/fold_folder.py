@@ -9,21 +9,20 @@ events.out.…       TensorBoard's
 """
 
 import json
-import pickle
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, History
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.files import atomic_path
-from egin_dgl.runs.history_file import write_history
+from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
+from egin_dgl.runs.history_file import history_text, write_history
 
 RESULT = (
     "test_labels",
@@ -32,6 +31,8 @@ RESULT = (
     "validation_logits",
     "validation_labels",
 )  # beside the history
+HEADER = "egin_dgl"  # of the weights' file: metadata as JSON
+CHECKSUM = "crc32"  # of weights and metadata, among the metadata
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,33 @@ class FoldFolder:
         if not self.checkpoint.exists():
             return None
         try:
-            content = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            content = read_checkpoint(self.checkpoint)
+            if (fold := content.pop("fold", self.fold)) != self.fold:
+                raise TrainingError(f"{self.checkpoint}: the checkpoint of fold {fold}")
+            history = [EpochRecord(**record) for record in content.pop("history")]
+            logits = content.pop("test_logits")
+            if not content.pop("finished"):
+                return Progress(history, list(logits), content)
+            labels, parameters = content["test_labels"], content["parameters"]
+            later = map(content.get, RESULT[2:])  # earlier versions did not keep them all
+            return FoldResult(self.fold, history, logits, labels, parameters, *later)
+        except TrainingError as error:
+            raise TrainingError(f"{error}; {self.remedy}") from error
+        except (KeyError, TypeError, ValueError) as error:
             raise TrainingError(
-                f"{self.checkpoint}: not a readable checkpoint; remove its fold's folder to train it anew"
+                f"{self.checkpoint}: not a checkpoint of this version ({type(error).__name__}: {error}); {self.remedy}"
             ) from error
-        history = [EpochRecord(**record) for record in content.pop("history")]
-        logits = content.pop("test_logits")
-        if not content.pop("finished"):
-            return Progress(history, list(logits), content)
-        return FoldResult(self.fold, history, logits, *map(content.get, RESULT))
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a file of the fold is of no use."""
+        return f"remove the folder {self.path} to train this fold anew"
+
+    def mend(self, result: FoldResult) -> None:
+        """Write the history again where it is not the result's."""
+        text = history_text(result.history).encode()
+        if not self.history.is_file() or self.history.read_bytes() != text:
+            write_history(self.history, result.history)
 
     def save_progress(self, progress: Progress) -> None:
         write_history(self.history, progress.history)
@@ -93,8 +111,8 @@ class FoldFolder:
     def save(self, history: History, test_logits: Tensor, **content: object) -> None:
         # One tensor of logits, not a list: saving thousands of small ones takes longer than the epochs they come from.
         records = [asdict(record) for record in history]
-        with atomic_path(self.checkpoint) as temporary:
-            torch.save({"history": records, "test_logits": test_logits, **content}, temporary)
+        whole = {"fold": self.fold, "history": records, "test_logits": test_logits, **content}
+        write_checkpoint(self.checkpoint, whole)
 
     def save_weights(self, model: nn.Module, metadata: dict) -> None:
         """Weights and buffers, with `metadata` as JSON in the header of the same file."""
@@ -102,9 +120,9 @@ class FoldFolder:
 
     def save_tensors(self, tensors: Mapping[str, Tensor], metadata: dict) -> None:
         """What is kept of a trained model, whatever its kind."""
-        state = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        with atomic_path(self.weights) as temporary:
-            safetensors.torch.save_file(state, temporary, {"egin_dgl": json.dumps(metadata)})
+        metadata = json.loads(json.dumps(metadata))  # as it is read again: JSON has no tuples
+        header = json.dumps(metadata | {CHECKSUM: checksum(tensors, metadata)})
+        write_tensors(self.weights, tensors, {HEADER: header})
 
     def load_weights(self, model: nn.Module) -> dict:
         """Put the weights into `model` and return the metadata saved with them."""
@@ -121,10 +139,13 @@ class FoldFolder:
         """What was kept, and the metadata saved with it."""
         path = self.weights
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata = json.loads((file.metadata() or {}).get("egin_dgl", "{}"))
-            return safetensors.torch.load_file(path), metadata
+            state, header = map_tensors(path)
+            metadata = json.loads(header.get(HEADER, "{}"))
+            kept = metadata.pop(CHECKSUM, None)  # an earlier version kept none
+            if kept is not None and kept != checksum(state, metadata):
+                raise ValueError("the checksum does not match")
+            return state, metadata
         except FileNotFoundError:
-            raise TrainingError(f"{path}: no such checkpoint") from None
-        except SafetensorError as error:
-            raise TrainingError(f"{path}: not a readable checkpoint ({error})") from error
+            raise TrainingError(f"{path}: no such checkpoint; {self.remedy}") from None
+        except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
+            raise TrainingError(f"{path}: not a readable checkpoint ({error}); {self.remedy}") from error

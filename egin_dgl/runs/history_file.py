@@ -12,6 +12,10 @@ from egin_dgl.files import write_text
 
 
 def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
+    write_text(path, history_text(history))
+
+
+def history_text(history: Iterable[EpochRecord]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     history = list(history)
@@ -22,7 +26,7 @@ def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
         # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.
         values = (getattr(record, name) for name in names)
         writer.writerow("" if v is None or math.isnan(v) else repr(v) for v in values)
-    write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def read_history(path: str | Path) -> History:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +20,7 @@ from egin_dgl.data.folds import fold_numbers
 from egin_dgl.errors import ConfigError, DataError, EginError
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.runs.json_file import read_object
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.settings import Settings, of_any_version, settings_of
 
@@ -114,13 +115,15 @@ def natural(name: str) -> list[str | int]:
 def read_run(path: Path) -> Run:
     folder, problems = RunFolder(path), list[str]()
     hydra = read_yaml(folder.choices, dict, problems)
-    options = hydra.get("hydra", {}).get("runtime", {}).get("choices", {})
-    words = read_yaml(folder.words, list, problems)
-    record = read_json(folder.record, ("model", "dataset", "settings"), problems)
-    folds = read_json(folder.folds, ("k", "parts"), problems)
+    options = mapping_in(hydra, "hydra", "runtime", "choices")
+    words = [str(word) for word in read_yaml(folder.words, list, problems)]
+    record = read_json(folder.record, {"model": str, "dataset": str, "settings": dict}, problems)
+    folds = read_json(folder.folds, {"k": int, "parts": list}, problems)
     settings = record.get("settings") or ({} if problems else hydra_settings(folder))
     settings = settings and of_any_version(settings)
-    dataset = record.get("dataset") or settings.get("dataset", {}).get("name") or options.get("dataset", "?")
+    dataset = (
+        record.get("dataset") or mapping_in(settings, "dataset").get("name") or options.get("dataset", "?")
+    )
     shape = fold_shape(settings, folds)
     k, repeats = shape or (0, 1)
     results = {
@@ -133,14 +136,16 @@ def read_run(path: Path) -> Run:
         model=record.get("model") or options.get("model", "?"),
         dataset=dataset,
         settings=settings if shape else {},
-        options={group: option for group, option in options.items() if "/" not in group},
+        options={group: option for group, option in options.items() if "/" not in str(group)},
         overrides=tuple(words),
         k=k,
         repeats=repeats,
         folds_hash=hash_of(folds["parts"]) if shape and folds else None,
         data_hash=record.get("data_sha256") if shape else None,
         results=results,
-        error=" ".join(folder.error.read_text(encoding="utf-8").split()) if folder.error.is_file() else None,
+        error=" ".join(folder.error.read_text("utf-8", "replace").split())
+        if folder.error.is_file()
+        else None,
         problems=tuple(problems),
     )
 
@@ -156,16 +161,14 @@ def read_fold(folder: FoldFolder, problems: list[str]) -> FoldResult | None:
         return progress if isinstance(progress, FoldResult) else None
     except EginError as error:
         problems.append(str(error))
-    except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        problems.append(f"{folder.checkpoint}: not a fold of this version ({type(error).__name__}: {error})")
     return None
 
 
 def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
     """k and repeats, of the folds that were made or else as asked for; None where neither says."""
-    if folds:
+    if folds and folds["k"] > 0:
         return (folds["k"], len(folds["parts"]) // folds["k"]) if settings else None
-    cv = settings.get("cv", {})
+    cv = mapping_in(settings, "cv")
     k, repeats = cv.get("k"), cv.get("repeats", 1)
     if isinstance(k, int) and isinstance(repeats, int) and k > 0 and repeats > 0:
         return k, repeats
@@ -176,7 +179,16 @@ def hydra_settings(folder: RunFolder) -> Settings:
     """The settings of a job that never wrote them down itself, as run.json would have them."""
     try:
         return settings_of(OmegaConf.load(folder.config))
-    except (OSError, YAMLError, OmegaConfBaseException, KeyError, AttributeError, TypeError):
+    except (
+        OSError,
+        YAMLError,
+        OmegaConfBaseException,
+        KeyError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):
         return {}
 
 
@@ -190,22 +202,24 @@ def read_yaml(path: Path, kind: type[Content], problems: list[str]) -> Content:
     try:
         content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
         return content if isinstance(content, kind) else kind()
-    except (OSError, YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
+    except (OSError, YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
         problems.append(f"{path}: not readable ({type(error).__name__})")
         return kind()
 
 
-def read_json(path: Path, keys: Sequence[str], problems: list[str]) -> dict:
-    """A JSON object with these keys; empty where there is no file, or none that holds one."""
+def read_json(path: Path, shape: Mapping[str, type], problems: list[str]) -> dict:
+    """A JSON object with these entries; empty where there is no file, or none that holds one."""
     if not path.is_file():
         return {}
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        absent = [key for key in keys if key not in record]
-    except (OSError, ValueError, TypeError) as error:
-        problems.append(f"{path}: not readable ({error})")
+        return read_object(path, shape)
+    except ConfigError as error:
+        problems.append(str(error))
         return {}
-    if absent:
-        problems.append(f"{path}: has no {', '.join(absent)}; an earlier version wrote it")
-        return {}
-    return record
+
+
+def mapping_in(content: object, *keys: str) -> dict:
+    """The mapping under these keys; empty where there is none."""
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content if isinstance(content, dict) else {}

@@ -12,22 +12,22 @@ error.txt                 of a job of a sweep that failed: why
 .lock                     held by the process that is at work
 """
 
-import json
 import logging
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import yaml
 from filelock import FileLock, Timeout
-from omegaconf import OmegaConf
 
 from egin_dgl import arithmetic
 from egin_dgl.backend import installed_version
-from egin_dgl.errors import ConfigError
-from egin_dgl.files import atomic_path, write_text
+from egin_dgl.errors import ConfigError, TrainingError
+from egin_dgl.files import atomic_path, put_aside, remove_leftovers, write_text, writing
+from egin_dgl.runs.json_file import read_object, write_object
 from egin_dgl.runs.settings import Settings, of_any_version
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
+RECORD = {"model": str, "dataset": str, "settings": dict, "data_sha256": str}
+SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 
 
 class Picture(Protocol):
@@ -98,33 +100,84 @@ class RunFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Two processes in one folder would overwrite each other's folds."""
+        lock = FileLock(self.path / ".lock")
         try:
-            with FileLock(self.path / ".lock", timeout=0):
-                yield
+            with writing(lock.lock_file):
+                lock.acquire(timeout=0)
         except Timeout:
             raise ConfigError(f"another process is at work in {self.path}") from None
+        try:
+            # Of a process that was killed here: it is not at work any more.
+            for folder in (self.path, *self.path.glob("fold_*"), *self.path.glob("fold_*/grid_*")):
+                remove_leftovers(folder)
+            yield
+        finally:
+            lock.release()
 
     def started_with(self) -> list[str]:
         """The options of the command that started the run here."""
-        if not self.words.is_file():
+        if not self.words.exists():
             raise ConfigError(
                 f"{self.path} is not the folder of a run or a sweep: it has no .hydra/overrides.yaml"
             )
-        return list(OmegaConf.load(self.words))
+        if (words := texts_in(self.words)) is not None:
+            return words
+        # Hydra notes them a second time; an empty file would start another experiment here.
+        words = texts_in(self.choices, "hydra", "overrides", "task")
+        if words is None:
+            raise ConfigError(
+                f"{self.words}: damaged; to go on, give the options of the run again, with hydra.run.dir={self.path}"
+            )
+        log.warning("%s was damaged and is made again", self.words)
+        put_aside(self.words)
+        write_text(self.words, yaml.safe_dump(words))
+        return words
 
     def own_configuration(self) -> str | None:
         """The folder that --config-dir named, if it did."""
-        if not self.choices.is_file():
-            return None
-        sources = OmegaConf.select(OmegaConf.load(self.choices), "hydra.runtime.config_sources") or ()
-        return next((source.path for source in sources if source.provider == "command-line"), None)
+        sources = content_of(self.choices, "hydra", "runtime", "config_sources")
+        for source in sources if isinstance(sources, list) else ():
+            if isinstance(source, dict) and source.get("provider") == "command-line":
+                return str(source.get("path"))
+        return None
 
     def finished(self, settings: Settings) -> dict | None:
         """The summary of the run with these settings, if it has ended here already."""
-        if not self.summary.exists():
+        if not self.summary.exists() or not self.record.exists():
             return None
-        run, summary = (json.loads(path.read_text("utf-8")) for path in (self.record, self.summary))
-        return summary if of_any_version(run["settings"]) == settings else None
+        if of_any_version(self.read_record()["settings"]) != settings:
+            return None
+        try:
+            summary = read_object(self.summary, SUMMARY)
+        except ConfigError as error:
+            log.warning("%s; it is put aside and made again", error)
+            put_aside(self.summary)
+            return None
+        # Of a fold that somebody took away, to have it trained anew, there is more to do.
+        return summary if len(list(self.path.glob("fold_*/last.pt"))) >= summary["folds"] else None
+
+    def mend(self) -> None:
+        """Of an ended run: write the history of a fold again where it is not its result's."""
+        from egin_dgl.evaluation.result import FoldResult
+
+        for path in sorted(self.path.glob("fold_*")):
+            if path.name[5:].isdecimal():
+                fold = self.fold(int(path.name[5:]))
+                try:
+                    result = fold.progress()
+                except TrainingError as error:  # its numbers are in the summary all the same
+                    log.warning("%s", error)
+                    continue
+                if isinstance(result, FoldResult):
+                    fold.mend(result)
+
+    def read_record(self) -> dict:
+        try:
+            return read_object(self.record, RECORD)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error}; remove it to have it written again when the run is resumed"
+            ) from error
 
     def claim(self, model: str, dataset: str, digest: str, settings: Settings) -> None:
         """Write down what this run is; a folder that holds another run is refused. `digest` is the data's hash."""
@@ -135,10 +188,10 @@ class RunFolder:
         versions = {"python": platform.python_version()}
         versions |= {name: installed_version(name) for name in PACKAGES}
         run |= {"versions": versions, "arithmetic": arithmetic.described()}
-        write_text(self.record, json.dumps(run, indent=1) + "\n")
+        write_object(self.record, run)
 
     def check_same(self, digest: str, settings: Settings) -> None:
-        before = json.loads(self.record.read_text(encoding="utf-8"))
+        before = self.read_record()
         past = of_any_version(before["settings"])
         differing = [key for key in settings if past.get(key) != settings[key]]
         if before["data_sha256"] != digest:
@@ -152,7 +205,9 @@ class RunFolder:
             log.warning(
                 "this run began on %s and goes on on %s: its last digits may differ from an unbroken run's, which "
                 "reproducible=any prevents",
-                arithmetic.in_words(before["arithmetic"]),
+                arithmetic.in_words(before["arithmetic"])
+                if well_formed(before["arithmetic"])
+                else "another machine",
                 arithmetic.in_words(here),
             )
 
@@ -162,4 +217,27 @@ class RunFolder:
 
     def end(self, summary: dict) -> None:
         """The last word: a run without it is gone on with."""
-        write_text(self.summary, json.dumps(summary, indent=1) + "\n")
+        write_object(self.summary, summary, sealed=True)
+
+
+def texts_in(path: Path, *keys: str) -> list[str] | None:
+    """The list of texts in a YAML file, or under these keys in it; None where there is no such list."""
+    content = content_of(path, *keys)
+    texts = isinstance(content, list) and all(isinstance(word, str) for word in content)
+    return content if texts else None
+
+
+def content_of(path: Path, *keys: str) -> Any:
+    """What a YAML file holds under these keys; None where it is damaged or holds nothing there."""
+    try:
+        content = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        return None
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def well_formed(arithmetic: object) -> bool:
+    """Whether this is what `arithmetic.described` gave."""
+    return isinstance(arithmetic, dict) and {"processor", "capability", "flags"} <= arithmetic.keys()

@@ -6,11 +6,13 @@ study.db           a search's study
 table.md, …        what it came to
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 
-from egin_dgl.files import write_text
+from egin_dgl.errors import ConfigError
+from egin_dgl.files import writing
+from egin_dgl.runs.json_file import read_object, write_object
 from egin_dgl.runs.run_folder import RunFolder
 
 
@@ -37,13 +39,23 @@ class SweepFolder:
 
     def claim(self, asked: Asked) -> None:
         """The folder is made; what was asked first stays."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
         if not self.record.exists():
             content = {"hydra": asked.hydra, "task": asked.task, "trials": asked.trials}
-            write_text(self.record, json.dumps(content, indent=1) + "\n")
+            write_object(self.record, content, sealed=True)
 
     def asked(self) -> Asked:
-        return Asked(**json.loads(self.record.read_text(encoding="utf-8")))
+        try:
+            found = read_object(self.record, {"hydra": list, "task": list, "trials": (int, NoneType)})
+            asked = Asked(found["hydra"], found["task"], found["trials"])
+            if not all(isinstance(word, str) for word in asked.hydra + asked.task):
+                raise ConfigError(f"{self.record}: damaged (its options are not all texts)")
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error}; to go on, remove it and give the options of the sweep again, with hydra.sweep.dir={self.path}"
+            ) from error
+        return asked
 
     def jobs(self) -> list[RunFolder]:
         """Those that have started."""
@@ -56,5 +68,6 @@ class SweepFolder:
             if job.summary.exists() or job.error.exists():
                 ended += 1
             else:
-                job.path.rename(job.path.with_name(f".cut_off_{job.path.name}"))
+                with writing(job.path):
+                    job.path.rename(job.path.with_name(f".cut_off_{job.path.name}"))
         return ended

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from egin_dgl.files import writing
+
 PATIENCE = 0.1  # seconds between two looks for a free core
 
 
@@ -58,7 +60,8 @@ def turn(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     locks = [FileLock(folder / f"core_{core}.lock") for core in cores()]
     while (held := next(filter(acquired, locks), None)) is None:
         time.sleep(PATIENCE)
@@ -70,7 +73,8 @@ def turn(folder: Path | None) -> Iterator[None]:
 
 def acquired(lock: FileLock) -> bool:
     try:
-        lock.acquire(timeout=0)
+        with writing(lock.lock_file):
+            lock.acquire(timeout=0)
     except Timeout:
         return False
     return True

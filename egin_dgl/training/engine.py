@@ -13,15 +13,17 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
+from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.calibration import temperature_of
 from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
-from egin_dgl.runs.fold_folder import Progress
+from egin_dgl.runs.fold_folder import FoldFolder, Progress
 from egin_dgl.training.class_weights import balanced_weights
 from egin_dgl.training.evaluated import EvaluatedModel
+from egin_dgl.training.interruption import asked_to_end, end_if_asked, whole_epochs
 from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import (
@@ -54,6 +56,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     recipe, options, split, folder = job.recipe, job.recipe.options, job.split, job.folder
     progress = folder.progress()
     if isinstance(progress, FoldResult):
+        folder.mend(progress)
         return progress
 
     dataset, make_model, metadata = prepared(dataset, job)
@@ -78,8 +81,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     history: History = []
     test_logits: list[Tensor] = []
     if progress:
-        for name, holder in states.items():
-            holder.load_state_dict(progress.states[name])
+        restore(states, progress, folder)
         history, test_logits = progress.history, progress.test_logits
 
     class_weights = None
@@ -90,7 +92,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     unread = Evaluation.of_nothing(len(split.test), dataset.info.classes)
     validation_labels = dataset.labels[torch.as_tensor(split.validation)].cpu()
 
-    with closing(FoldTracker(folder.path, first_epoch=len(history) + 1)) as tracker:
+    with closing(FoldTracker(folder.path, first_epoch=len(history) + 1)) as tracker, whole_epochs():
         while not ended(history, options):
             epoch = len(history) + 1
             start = time.perf_counter()
@@ -130,9 +132,10 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             last = ended(history, options)
             if best_on_validation(history) is record if on_validation else last:
                 folder.save_weights(current, metadata | {"epoch": epoch})
-            if last or epoch % options.checkpoint_every == 0:
+            if last or asked_to_end() or epoch % options.checkpoint_every == 0:
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 folder.save_progress(Progress(history, test_logits, content))
+                end_if_asked()
         kept = folder.load_weights(model)
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
@@ -157,6 +160,17 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     folder.save_weights(model, kept | {"temperature": temperature_of(result)})
     folder.save_result(result)
     return result
+
+
+def restore(states: dict[str, Stateful], progress: Progress, folder: FoldFolder) -> None:
+    try:
+        for name, holder in states.items():
+            holder.load_state_dict(progress.states[name])
+    except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[-1].strip()}"
+        raise TrainingError(
+            f"{folder.checkpoint}: not a checkpoint of this model and version ({reason}); {folder.remedy}"
+        ) from error
 
 
 def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeModel, dict]:

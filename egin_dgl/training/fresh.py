@@ -3,7 +3,7 @@
 import logging
 import multiprocessing
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from logging.handlers import QueueHandler, QueueListener
@@ -11,6 +11,7 @@ from typing import Any
 
 from egin_dgl import arithmetic
 from egin_dgl.errors import TrainingError
+from egin_dgl.training.interruption import heeding_signals
 from egin_dgl.training.workers import end_with_parent, spawning
 
 
@@ -24,19 +25,26 @@ def in_fresh_process(reproducible: str, function: Callable, *arguments: Any) -> 
     listener.start()
     try:
         with arithmetic.for_new_processes(reproducible):
-            future = pool.submit(function, *arguments)
+            future = pool.submit(called, function, arguments)
         return future.result()
     except BrokenProcessPool:
         raise TrainingError(
             "the run's process died (killed, or out of memory?); finished folds are kept"
         ) from None
     except KeyboardInterrupt:
-        for child in multiprocessing.active_children():  # it may not have been told
+        for (
+            child
+        ) in multiprocessing.active_children():  # it may not have been told; it ends by itself, and soon
             child.terminate()
         raise
     finally:
         pool.shutdown()
         listener.stop()
+
+
+def called(function: Callable, arguments: Sequence) -> Any:
+    with heeding_signals():
+        return function(*arguments)
 
 
 def initialize(records: Any, level: int) -> None:

@@ -33,6 +33,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     """Count the colours of all graphs by the training graphs' table, then fit one machine per value of C."""
     before = job.folder.progress()
     if isinstance(before, FoldResult):
+        job.folder.mend(before)
         return before
     model = job.recipe.make_model(dataset.info)
     if isinstance(model, nn.Module):

@@ -1,14 +1,24 @@
-"""TensorBoard: a run per fold with its curves, and the run's own folder with means, hyper-parameters, pictures."""
+"""TensorBoard: a run per fold while it trains; in the end one for all, with means, hyper-parameters and pictures."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from google.protobuf import text_format
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from egin_dgl.data.dataset import Indices
 from egin_dgl.evaluation.history import EpochRecord, History
+from egin_dgl.files import write_text, writing
+
+Band: TypeAlias = tuple[np.ndarray, np.ndarray]  # mean and standard deviation, a value an epoch
 
 CURVES = {
     "loss/train": "train_loss",
@@ -19,57 +29,151 @@ CURVES = {
     "accuracy/test": "test_accuracy",
 }
 STEPS = {"optimizer/learning_rate": "lr", "optimizer/gradient_norm": "grad_norm", "time/seconds": "seconds"}
+EPSILON = "epsilon/"
+EVENTS, PROJECTOR = "events.out.tfevents.*", "projector_config.pbtxt"  # TensorBoard's own names
 
 
 class FoldTracker:
     """Writes the events of one fold into its folder; of a resumed fold, later steps written before are purged."""
 
     def __init__(self, folder: Path, first_epoch: int = 1):
-        self.writer = SummaryWriter(str(folder), purge_step=first_epoch if first_epoch > 1 else None)
+        self.folder = folder
+        with writing_events(folder):
+            self.writer = SummaryWriter(str(folder), purge_step=first_epoch if first_epoch > 1 else None)
 
     def epoch(self, record: EpochRecord, epsilons: dict[str, float]) -> None:
-        for tag, name in (CURVES | STEPS).items():
-            value = getattr(record, name)
-            if value == value:  # NaN: no such part
-                self.writer.add_scalar(tag, value, record.epoch)
+        scalars = {tag: getattr(record, name) for tag, name in (CURVES | STEPS).items()}
         if record.C is not None:  # which penalty this step is: steps are whole numbers
-            self.writer.add_scalar("kernel/C", record.C, record.epoch)
-        for layer, eps in epsilons.items():
-            self.writer.add_scalar(f"epsilon/{layer}", eps, record.epoch)
+            scalars["kernel/C"] = record.C
+        scalars |= {f"{EPSILON}{layer}": eps for layer, eps in epsilons.items()}
+        with writing_events(self.folder):
+            for tag, value in scalars.items():
+                if value == value:  # NaN: no such part
+                    self.writer.add_scalar(tag, value, record.epoch)
 
     def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
         """The test part for the projector, each point with its graph's number, class and prediction."""
         rows = [[str(int(v)) for v in row] for row in zip(graphs, labels, predictions, strict=True)]
-        self.writer.add_embedding(vectors, rows, metadata_header=["graph", "label", "predicted"], tag="test")
+        header = ["graph", "label", "predicted"]
+        with writing_events(self.folder):
+            self.writer.add_embedding(vectors, rows, metadata_header=header, tag="test")
 
     def close(self) -> None:
-        self.writer.close()
+        with writing_events(self.folder):
+            self.writer.close()
+
+
+@contextmanager
+def writing_events(folder: Path) -> Iterator[None]:
+    """A full disk is told as for any other file, and once: the writer's thread keeps its error for the next call."""
+    threading.excepthook = told_by_the_caller
+    with writing(folder / "events.out.tfevents"):
+        yield
+
+
+def told_by_the_caller(failure: threading.ExceptHookArgs) -> None:
+    if type(failure.thread).__name__ != "_AsyncWriterThread":
+        threading.__excepthook__(failure)
 
 
 def track_run(
-    folder: Path, histories: Sequence[History], hparams: dict, metrics: dict, figures: dict
+    folder: Path,
+    folds: Mapping[str, Path],
+    histories: Sequence[History],
+    hparams: dict,
+    metrics: dict,
+    figures: dict,
 ) -> None:
-    """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, figures as images."""
-    with SummaryWriter(str(folder)) as writer:
-        reached = min(len(history) for history in histories)
+    """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, figures as images, and the
+    embeddings of all folds, which are named. The mean of a curve has the name that it has in the folds."""
+    with writing_events(folder), SummaryWriter(str(folder)) as writer:
+        means = mean_curves(histories) | epsilon_means(folds.values())
         layout = {}
-        for tag, name in CURVES.items():
-            curves = np.array(
-                [[getattr(record, name) for record in history[:reached]] for history in histories]
-            )
-            if np.isnan(curves).any():
-                continue
-            mean, std = curves.mean(axis=0), curves.std(axis=0)
-            lines = {"mean": mean, "low": mean - std, "high": mean + std}
-            for line, values in lines.items():
-                for step, value in enumerate(values, start=1):
-                    writer.add_scalar(f"folds_{tag}/{line}", value, step)
-            layout[tag] = ["Margin", [f"folds_{tag}/{line}" for line in lines]]
+        for tag, (mean, std) in means.items():
+            write_curve(writer, tag, mean)
+            if tag in CURVES:
+                band = [f"spread/{tag.replace('/', '_')}/{end}" for end in ("low", "high")]
+                for name, values in zip(band, (mean - std, mean + std), strict=True):
+                    write_curve(writer, name, values)
+                layout[tag] = ["Margin", [tag, *band]]
         writer.add_custom_scalars({"mean ± std over folds": layout})
         for name, figure in figures.items():
             writer.add_figure(name, figure, close=False)
-        # "." keeps the hyper-parameters in the run's own folder instead of a stray run below it.
-        writer.add_hparams(hparams, metrics, run_name=".")
+        # Of hyper-parameters only this run's own: TensorBoard then finds out which differ, and shows them first.
+        writer._get_file_writer().add_summary(
+            hparams_pb(hparams, trial_id=f"{folder.name} ({folder.parent.name})")
+        )
+        for name, value in metrics.items():
+            writer.add_scalar(name, value)
+    join_embeddings(folder, folds)
+
+
+def mean_curves(histories: Sequence[History]) -> dict[str, Band]:
+    """Mean and standard deviation over folds, at the epochs that all have reached."""
+    reached = min(len(history) for history in histories)
+    found = {}
+    for tag, name in (CURVES | STEPS).items():
+        curves = np.array([[getattr(record, name) for record in history[:reached]] for history in histories])
+        if not np.isnan(curves).any():
+            found[tag] = curves.mean(axis=0), curves.std(axis=0)
+    if histories[0][0].C is not None:
+        penalties = np.array([record.C for record in histories[0]])
+        found["kernel/C"] = penalties, 0 * penalties
+    return found
+
+
+def epsilon_means(folds: Iterable[Path]) -> dict[str, Band]:
+    """The same of each layer's ε, which histories do not have, from the events of the folds; none where these are gone."""
+    curves: dict[str, list[dict[int, float]]] = {}
+    for folder in folds:
+        for tag, curve in epsilon_curves(folder).items():
+            curves.setdefault(tag, []).append(curve)
+    bands = {}
+    for tag, of_folds in curves.items():
+        reached = sorted(set.intersection(*map(set, of_folds)))
+        table = np.array([[curve[step] for step in reached] for curve in of_folds])
+        bands[tag] = table.mean(axis=0), table.std(axis=0)
+    return bands
+
+
+def epsilon_curves(folder: Path) -> dict[str, dict[int, float]]:
+    """Of one fold: tags, and the value at each step; what was written last counts, as a fold may be resumed."""
+    curves: dict[str, dict[int, float]] = {}
+    for path in sorted(folder.glob(EVENTS)):
+        if EPSILON.encode() not in path.read_bytes():  # to look is quick, to parse is not
+            continue
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag.startswith(EPSILON):
+                    curves.setdefault(value.tag, {})[event.step] = value.tensor.float_val[0]
+    return curves
+
+
+def write_curve(writer: SummaryWriter, tag: str, values: Iterable[float]) -> None:
+    for step, value in enumerate(values, start=1):
+        writer.add_scalar(tag, value, step)
+
+
+def join_embeddings(folder: Path, folds: Mapping[str, Path]) -> None:
+    """The embeddings of the folds as those of the run, each by the name of its fold."""
+    joined = ProjectorConfig()
+    for name, place in folds.items():
+        if (place / PROJECTOR).is_file():
+            for one in text_format.Parse((place / PROJECTOR).read_text(), ProjectorConfig()).embeddings:
+                one.tensor_name = name
+                one.tensor_path = str((place / one.tensor_path).relative_to(folder))
+                one.metadata_path = str((place / one.metadata_path).relative_to(folder))
+                joined.embeddings.append(one)
+    if joined.embeddings:
+        write_text(folder / PROJECTOR, text_format.MessageToString(joined))
+
+
+def forget_folds(folds: Iterable[Path]) -> None:
+    """Take away the events of folds whose run has ended, those of candidates too: a sweep then is one run a job, and
+    TensorBoard, which ticks no run where there are more than forty, opens with curves in it."""
+    for folder in folds:
+        for path in folder.rglob(EVENTS):
+            path.unlink()
 
 
 def plain(settings: dict, prefix: str = "") -> dict[str, bool | float | str]:

@@ -7,8 +7,8 @@ two-core machine), so the cores are used by training folds side by side.
 import multiprocessing
 import os
 import queue
-import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,9 +17,11 @@ from contextlib import contextmanager
 import torch
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.mapped import MappedDataset, mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.training.cores import Share, turn
+from egin_dgl.training.interruption import GRACE, Interrupted, heed_as_worker
 from egin_dgl.training.job import FoldJob, OnEpoch
 
 
@@ -57,23 +59,26 @@ def in_this_process(dataset, jobs, on_epoch, share: Share) -> list[FoldResult | 
 def in_pool(dataset, jobs, on_epoch, share: Share, workers: int) -> list[FoldResult | TrainingError]:
     context = spawning()
     events = context.Queue()
-    pool = ProcessPoolExecutor(workers, context, initialize_worker, (dataset, events, share))
-    try:
-        futures = [pool.submit(train_in_worker, job) for job in jobs]
-        follow(futures, events, on_epoch)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    pool.shutdown()
-    return [outcome_of(future) for future in futures]
+    with mapped(dataset, jobs[0].folder.path.parent) as lent:
+        pool = ProcessPoolExecutor(workers, context, initialize_worker, (lent, events, share))
+        try:
+            futures = [pool.submit(train_in_worker, job) for job in jobs]
+            follow(futures, events, on_epoch)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_children()
+            raise
+        pool.shutdown()
+    return [outcome_of(job, future) for job, future in zip(jobs, futures, strict=True)]
 
 
-def outcome_of(future: Future) -> FoldResult | TrainingError:
+def outcome_of(job: FoldJob, future: Future) -> FoldResult | TrainingError:
     """What a fold came to, its own failure included; any other is the run's."""
     try:
-        return future.result()
+        future.result()
+        # Read where the worker left it: tensors sent from process to process go through /dev/shm, which may be small.
+        result = job.folder.progress()
+        return result if isinstance(result, FoldResult) else TrainingError(f"{job.folder.path} has no result")
     except TrainingError as failure:
         return failure
     except BrokenProcessPool:
@@ -106,11 +111,23 @@ def follow(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
 _worker: dict = {}
 
 
-def initialize_worker(dataset: GraphDataset, events, share: Share) -> None:
+def initialize_worker(dataset: MappedDataset, events, share: Share) -> None:
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    heed_as_worker()
     threading.Thread(target=end_with_parent, daemon=True).start()
-    _worker.update(dataset=dataset, events=events, share=share)
+    _worker.update(lent=dataset, events=events, share=share)
+
+
+def end_children() -> None:
+    """All processes that this one started: asked to save what they have, and killed where that takes too long."""
+    children = multiprocessing.active_children()
+    for child in children:
+        child.terminate()
+    deadline = time.monotonic() + GRACE + 1
+    for child in children:
+        child.join(max(0.0, deadline - time.monotonic()))
+        if child.is_alive():
+            child.kill()
 
 
 def end_with_parent() -> None:
@@ -121,9 +138,15 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def train_in_worker(job: FoldJob) -> FoldResult:
-    with turn(_worker["share"].turns):
-        return job.train(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+def train_in_worker(job: FoldJob) -> None:
+    """The result is in the fold's folder afterwards."""
+    if "dataset" not in _worker:  # here, as an error of an initializer is not told
+        _worker["dataset"] = _worker["lent"].open()
+    try:
+        with turn(_worker["share"].turns):
+            job.train(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+    except Interrupted as asked:  # no other fold begins here
+        os._exit(128 + asked.number)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 from dgl.dataloading import GraphDataLoader
 
 from egin_dgl.data import GraphDataset, load_tu
-from egin_dgl.data.load import cache_key
+from egin_dgl.data.load import processed as processed_cache
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.errors import ConfigError, DataError
 
@@ -238,7 +238,7 @@ def test_cache_is_read_and_not_the_files(small, tmp_path):
     """A cache file stored for one dataset under another's key would be noticed: the tensors really come from it."""
     first = load_tu("S", small())
     (path,) = processed(tmp_path)
-    kept = TensorCache(path, cache_key(first.digest))
+    kept = TensorCache(path, processed_cache(first.digest, first.info.name).key)
     tensors, record = kept.read(lambda *content: content)
     kept.write(tensors | {"labels": first.labels + 5}, record)
     assert load_tu("S", small()).labels.tolist() == [6, 5]

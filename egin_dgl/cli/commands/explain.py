@@ -22,7 +22,9 @@ class ExplainOptions:
     run: str = option("folder of a run")
     input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
     graph: str = option("the id of the graph to explain")
-    out: str | None = option("folder for edges.csv, nodes.csv and explanation.png; null: explained_GRAPH", default=None)
+    out: str | None = option(
+        "folder for edges.csv, nodes.csv and explanation.png; null: explained_GRAPH", default=None
+    )
     by: str = option("what the picture shows: occlusion, gradients", default="occlusion")
     fold: int | None = option("one fold's model; null: all folds", default=None)
     device: str = option("auto, cpu, cuda, cuda:1", default="auto")

@@ -38,7 +38,6 @@ def main() -> None:
 def predict(asked: PredictOptions) -> None:
     from rich.console import Console
 
-    from egin_dgl.data.readers import open_graphs
     from egin_dgl.prediction.streaming import answer_file
     from egin_dgl.prediction.trained_run import load_run
     from egin_dgl.reporting.one_run.predicted import GraphsBar, told
@@ -50,7 +49,7 @@ def predict(asked: PredictOptions) -> None:
         run = run.only(asked.fold)
     source = Path(asked.input)
     out = Path(asked.out or f"{source.name.split('.')[0]}_predictions.csv")
-    pieces = open_graphs(asked.input, run.run.settings["dataset"], asked.at_once)
+    pieces = run.pieces(asked.input, asked.at_once)
     vectors = Path(asked.embeddings) if asked.embeddings else None
     console = Console(stderr=True)
     with one_thread(), GraphsBar(console) as bar:

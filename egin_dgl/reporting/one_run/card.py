@@ -21,11 +21,17 @@ def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
     lines = [f"# {record['model']} on {record['dataset']}", ""]
     lines += ["## What it is", ""]
     lines += [f"- data: {record['dataset']}, {data_line(record)}"]
-    lines += [f"- model: {record['model']}, {summary['parameters']:,} parameters ({options_line(record['settings']['model'])})"]
+    lines += [
+        f"- model: {record['model']}, {summary['parameters']:,} parameters ({options_line(record['settings']['model'])})"
+    ]
     lines += [f"- training: {training_line(record['settings'])}"]
     lines += [f"- command: `{shlex.join(['python', 'scripts/train.py', *words])}`"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    lines += [f"- made with {versions}", f"- on {arithmetic.in_words(record['arithmetic'])}, device {summary['device']}, {summary['seconds']:.0f} s", ""]
+    lines += [
+        f"- made with {versions}",
+        f"- on {arithmetic.in_words(record['arithmetic'])}, device {summary['device']}, {summary['seconds']:.0f} s",
+        "",
+    ]
     lines += ["## What it is worth", ""]
     lines += final_lines(summary["final"]) if "final" in summary else score_lines(summary)
     lines += ["", "## How to use it", "", "```", f"egin predict run={shlex.quote(str(folder))} input=FILE"]
@@ -41,7 +47,11 @@ def command(run: RunFolder) -> list[str]:
 
 def data_line(record: dict) -> str:
     digest = record.get("data_sha256") or "no hash"
-    source = {key: value for key, value in record["settings"]["dataset"].items() if value is not None and key in ("path", "name", "root", "graphs")}
+    source = {
+        key: value
+        for key, value in record["settings"]["dataset"].items()
+        if value is not None and key in ("path", "name", "root", "graphs")
+    }
     told = ", ".join(f"{key} {value}" for key, value in source.items())
     return f"{told + '; ' if told else ''}sha256 of data and reading `{digest}`"
 
@@ -75,7 +85,9 @@ def score_lines(summary: dict) -> list[str]:
         low_high = result["interval"]
         between = f"{100 * max(0, low_high[0]):.1f} – {100 * min(1, low_high[1]):.1f}" if low_high else ""
         averaged = result.get("averaged", "")
-        value = f"{100 * result['mean']:.1f}" + (f" ± {100 * result['std']:.1f}" if len(result["per_fold"]) > 1 else "")
+        value = f"{100 * result['mean']:.1f}" + (
+            f" ± {100 * result['std']:.1f}" if len(result["per_fold"]) > 1 else ""
+        )
         lines.append(f"| {name} | {value} | {between} | {CHOSEN[name][1].format(averaged=averaged)} |")
     lines += [f"| majority class | {100 * summary['majority_accuracy']:.1f} | | |", ""]
     means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
@@ -94,7 +106,11 @@ def final_lines(final: dict) -> list[str]:
 def calibration_line(summary: dict) -> str:
     if "final" in summary:
         known = summary["final"]["temperature"]
-        return "are not calibrated." if known is None else f"are scaled by the temperature {known:.3g} of that run's validation parts."
+        return (
+            "are not calibrated."
+            if known is None
+            else f"are scaled by the temperature {known:.3g} of that run's validation parts."
+        )
     known = summary.get("calibration")
     if known is None:
         return "are not calibrated: the run had no validation part to learn it from."

@@ -1,6 +1,7 @@
 """An explanation for people: tables, and a picture of the graph with what speaks for the answer and what against it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,9 @@ def write_explanation(found: Explanation, graph: GraphDataset, folder: Path, by:
     ends = undirected_labels(graph)
     edges = found.edges.assign(label=[ends[pair] for pair in pairs(found.edges)])
     for name, frame in (("nodes", nodes), ("edges", edges)):
-        write_text(folder / f"{name}.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        write_text(
+            folder / f"{name}.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        )
     title = f"{found.graph}: {found.answer}, p = {found.probability:.3f}"
     picture = molecule_picture if graph.smiles else graph_picture
     with atomic_path(folder / "explanation.png") as temporary:
@@ -45,9 +48,18 @@ def graph_picture(found: Explanation, graph: GraphDataset, by: str, title: str, 
     for (a, b), share in zip(pairs(found.edges), shares[0], strict=True):
         width = 1.5 + 7 * abs(share) / scales[0].vmax
         axes.plot(*places[[a, b]].T, color="#bbbbbb", lw=width + 1, zorder=1, solid_capstyle="round")
-        axes.plot(*places[[a, b]].T, color=SHADES(scales[0](share)), lw=width, zorder=2, solid_capstyle="round")
+        axes.plot(
+            *places[[a, b]].T, color=SHADES(scales[0](share)), lw=width, zorder=2, solid_capstyle="round"
+        )
     fills = SHADES(scales[1](shares[1]))
-    axes.scatter(*places.T, s=260 if len(places) <= 40 else 60, c=fills, edgecolors="#444444", zorder=3)
+    axes.scatter(
+        places[:, 0],
+        places[:, 1],
+        s=260 if len(places) <= 40 else 60,
+        c=fills,
+        edgecolors="#444444",
+        zorder=3,
+    )
     if len(places) <= MOST_TEXTS:
         texts = labels_of(graph.node_feats.numpy(), graph.info.node_names)
         for (x, y), text, fill in zip(places.tolist(), texts, fills, strict=True):
@@ -76,7 +88,7 @@ def molecule_picture(found: Explanation, graph: GraphDataset, by: str, title: st
         if bond is not None:
             of_bond[bond.GetIdx()] = color
     canvas = rdMolDraw2D.MolDraw2DCairo(760, 620)
-    options = canvas.drawOptions()
+    options: Any = canvas.drawOptions()
     options.legendFontSize = 22
     options.highlightBondWidthMultiplier = 14
     rdMolDraw2D.PrepareAndDrawMolecule(
@@ -94,7 +106,9 @@ def molecule_picture(found: Explanation, graph: GraphDataset, by: str, title: st
 
 def explanation_table(found: Explanation, graph: GraphDataset, by: str) -> Table:
     """The edges that most rests on."""
-    title = f"{found.graph}: {found.answer}, p = {found.probability:.3f}; edges by their share in its log-odds"
+    title = (
+        f"{found.graph}: {found.answer}, p = {found.probability:.3f}; edges by their share in its log-odds"
+    )
     table = Table(title=title, title_justify="left", box=SIMPLE)
     columns = [name for name in ("occlusion", "gradients") if name in found.edges]
     for name in ("edge", "between", *columns):
@@ -106,7 +120,9 @@ def explanation_table(found: Explanation, graph: GraphDataset, by: str) -> Table
         between = f"{a} ({texts[a]}) – {b} ({texts[b]})"
         table.add_row(ends[a, b], between, *(f"{row[name]:+.3f}" for name in columns))
     if found.missed is not None:
-        table.caption = f"gradients leave {100 * found.missed:.1f} % of the rise from empty features unaccounted for"
+        table.caption = (
+            f"gradients leave {100 * found.missed:.1f} % of the rise from empty features unaccounted for"
+        )
     return table
 
 
@@ -121,7 +137,7 @@ def largest(shares: np.ndarray) -> float:
 def shades(shares: np.ndarray) -> list[tuple[float, float, float]]:
     """A light colour a share, so that what is written over it can be read."""
     values = SHADES(0.5 + 0.32 * shares / largest(shares))
-    return [tuple(map(float, color[:3])) for color in values]
+    return [(float(r), float(g), float(b)) for r, g, b, _ in values]
 
 
 def labels_of(features: np.ndarray, names: tuple[str, ...]) -> list[str]:

@@ -38,7 +38,9 @@ def told(run: TrainedRun, tally: Tally, out: Path) -> str:
     lines = [f"{run.run.model} of {folds}, {tally.graphs:,} graphs: {classes}"]
     if tally.labelled:
         share = 100 * tally.correct / tally.labelled
-        lines.append(f"{tally.correct:,} of {tally.labelled:,} with a known class are answered so ({share:.1f} %)")
+        lines.append(
+            f"{tally.correct:,} of {tally.labelled:,} with a known class are answered so ({share:.1f} %)"
+        )
     if not run.calibrated:
         lines.append("probabilities are not calibrated: the run had no validation part to learn it from")
     if tally.unseen:

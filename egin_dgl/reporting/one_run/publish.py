@@ -9,7 +9,7 @@ from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.reporting.one_run.pictures import confusion_figure, curves_figure
 from egin_dgl.reporting.one_run.terminal import headline_label
 from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.training.tracking import plain, track_run
+from egin_dgl.training.tracking import forget_folds, plain, track_run
 
 
 def publish(
@@ -19,8 +19,12 @@ def publish(
     histories: Sequence[History],
     counts: np.ndarray,
     class_names: Sequence[str],
+    keep_folds: bool = False,
 ) -> None:
-    """Write curves.png, confusion.png, the run's events and, when all else is there, summary.json."""
+    """Write curves.png, confusion.png, the run's events and, when all else is there, summary.json.
+
+    TensorBoard then shows one run; with `keep_folds` a run for each fold beside it.
+    """
     title = f"{summary['model']} on {summary['dataset']}"
     figures = {
         "curves": curves_figure(histories, f"{title}, mean ± std of {len(histories)} folds"),
@@ -28,21 +32,33 @@ def publish(
     }
     for name, figure in figures.items():
         run.save_picture(name, figure)
-    track_run(run.path, histories, hyper_parameters(summary, settings), final_metrics(summary), figures)
+    folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
+    track_run(
+        run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), figures
+    )
     run.end(summary)
+    if not keep_folds:
+        forget_folds(folds.values())
 
 
 def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
-    """What the HPARAMS tab has as columns; of the dataset only its name."""
+    """What the HPARAMS tab has as columns; of the dataset only its name, and nothing twice."""
     chosen = {group: values for group, values in settings.items() if group != "dataset"}
+    chosen["trainer"] = {name: value for name, value in chosen["trainer"].items() if name != "model"}
     return {"model": summary["model"], "dataset": summary["dataset"]} | plain(chosen)
 
 
 def final_metrics(summary: dict) -> dict[str, float]:
-    """What the HPARAMS tab compares: each protocol's mean, and the other metrics; optimistic ones are called so."""
+    """What the HPARAMS tab compares: each protocol's mean, and the other metrics; optimistic ones are called so.
+
+    The tab shows five at first, in the order of their names: these come before all curves, the honest headline in front.
+    """
     read = {name: result for name, result in summary["protocols"].items() if result is not None}
-    marks = {name: "_optimistic" if result["optimistic"] else "" for name, result in read.items()}
-    found = {f"test_{MAIN.name}{marks[name]}/{name}": result["mean"] for name, result in read.items()}
-    means = {name: value["mean"] for name, value in summary["metrics"].items()}
-    mark = marks[summary["headline"]]
-    return found | {f"test{mark}/{name}": mean for name, mean in means.items() if mean is not None}
+    kinds = {
+        name: "optimistic" if result["optimistic"] else "final" if name == summary["headline"] else "last"
+        for name, result in read.items()
+    }
+    found = {f"{MAIN.name} ({kinds[name]})/{name}": result["mean"] for name, result in read.items()}
+    means = {name: value["mean"] for name, value in summary["metrics"].items() if name != MAIN.name}
+    kind = kinds[summary["headline"]]
+    return found | {f"{kind}/{name}": mean for name, mean in means.items() if mean is not None}
