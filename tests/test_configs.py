@@ -15,6 +15,10 @@ from egin_dgl.training.options import TrainerOptions
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
+# What has no default.
+NEEDED = {"tu": ["dataset.name=X"]} | {group: ["dataset.path=X"] for group in ("csv", "smiles", "graphs")}
+
+
 def options(group):
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
@@ -28,11 +32,7 @@ def composed(*overrides):
     "choice", [(g, o) for g in ("cv", "trainer", "ewl", "dataset") for o in options(g)], ids="=".join
 )
 def test_every_option_composes(choice):
-    cfg = (
-        composed("=".join(choice), "dataset.name=X")
-        if choice == ("dataset", "tu")
-        else composed("=".join(choice))
-    )
+    cfg = composed("=".join(choice), *NEEDED.get(choice[1], ()))
     OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     TrainerOptions(**cfg.trainer)
 

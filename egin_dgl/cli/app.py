@@ -11,15 +11,15 @@ from rich.console import Console
 
 from egin_dgl import arithmetic
 from egin_dgl.cli.checked import checked
+from egin_dgl.cli.cutting import check_cutting, groups_of, warn_of
 from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.final import train_final
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.folds import Folds, Split, fold_numbers, load_folds, make_folds
+from egin_dgl.data.folds import Folds, Split, fold_numbers, folds_of_parts, load_folds, make_folds
 from egin_dgl.errors import DataError
 from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
-from egin_dgl.ewl import duplicate_groups
 from egin_dgl.files import put_aside
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
@@ -83,20 +83,25 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
 
 
 def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, dict[int, Split]]:
-    """The folds that were made here before, those of a file, or new ones; and the parts of each that is to be run.
+    """The folds made here before, those of a file or of the data, or new ones; and the parts of each that is to be run.
 
     They are kept with the run, once it is sure that those asked for are there.
     """
     labels = dataset.labels.numpy()
+    check_cutting(dataset, cfg.cv)
     if cfg.cv.folds_file:
         folds = load_folds(cfg.cv.folds_file, labels, dataset.info.name)
     elif before := folds_before(run, dataset):
         folds = before
+    elif dataset.parts:
+        folds = folds_of_parts(dataset.parts, labels, cfg.seed, dataset.info.name)
     else:
-        groups = duplicate_groups(dataset, progress=True) if cfg.cv.group_duplicates else None
+        groups = groups_of(dataset, cfg.cv)
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
+    warn_of(folds, dataset)
     chosen = mapping_of(cfg.cv).get("fold")
-    numbers = range(len(folds.parts)) if chosen is None else fold_numbers(chosen)
+    every = [0] if folds.fixed else range(len(folds.parts))
+    numbers = every if chosen is None else fold_numbers(chosen)
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(run.folds)
     return folds, splits

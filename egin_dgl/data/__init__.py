@@ -1,5 +1,7 @@
 """Graphs with information on their edges: where they come from and how they become tensors."""
 
+from importlib import import_module
+
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.features import Vocabulary
@@ -7,4 +9,23 @@ from egin_dgl.data.load import load_tu
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.data.synthetic import bonds
 
-__all__ = ["DatasetInfo", "GraphDataset", "Standardizer", "Vocabulary", "bonds", "load_tu"]
+__all__ = [
+    "DatasetInfo",
+    "GraphDataset",
+    "Standardizer",
+    "Vocabulary",
+    "bonds",
+    "load_csv",
+    "load_dgl_file",
+    "load_smiles",
+    "load_tu",
+]
+
+# Readers of files that take pandas are imported when they are used.
+_LATER = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": "smiles"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

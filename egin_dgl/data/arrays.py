@@ -1,7 +1,8 @@
 """Raw graphs as numpy arrays: what every reader yields and every encoder takes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +106,42 @@ class GraphArrays:
                 smiles=self.smiles[first:last],
                 skipped=self.skipped if first == 0 else (),
             )
+
+
+TABLES_OF_GRAPHS = ("graph_labels", "node_labels", "node_attributes", "edge_labels", "edge_attributes")
+NAMES_OF_COLUMNS = tuple(field.name for field in fields(GraphArrays) if field.name.endswith("_names"))
+
+
+def concatenated(pieces: Sequence[GraphArrays]) -> GraphArrays:
+    """The graphs of all pieces, which have the same columns, one after the other."""
+    pieces = list(pieces)
+    full = [piece for piece in pieces if piece.graphs] or pieces[:1]
+    nodes = offsets_of(np.array([len(piece.node_graph) for piece in full]))
+    graphs = offsets_of(np.array([piece.graphs for piece in full]))
+
+    def joined(key: str) -> np.ndarray | None:
+        # A piece without an edge may have no columns of edges.
+        tables = [table for piece in full if (table := getattr(piece, key)) is not None]
+        return np.concatenate(tables) if tables else None
+
+    def longest(key: str) -> tuple[str, ...]:
+        return max((getattr(piece, key) for piece in full), key=len)
+
+    def of_all(key: str) -> tuple[str, ...]:
+        return tuple(text for piece in pieces for text in getattr(piece, key))
+
+    rest: dict[str, Any] = {key: joined(key) for key in TABLES_OF_GRAPHS}
+    rest |= {key: longest(key) for key in NAMES_OF_COLUMNS}
+    rest |= {key: of_all(key) for key in ("warnings", "ids", "parts", "smiles", "skipped")}
+    return GraphArrays(
+        node_graph=np.concatenate(
+            [piece.node_graph + first for piece, first in zip(full, graphs, strict=False)]
+        ),
+        src=np.concatenate([piece.src + first for piece, first in zip(full, nodes, strict=False)]),
+        dst=np.concatenate([piece.dst + first for piece, first in zip(full, nodes, strict=False)]),
+        graphs=int(graphs[-1]),
+        **rest,
+    )
 
 
 def arrange_edges(arrays: GraphArrays, symmetric: bool = True, self_loops: bool = False) -> GraphArrays:

@@ -1,5 +1,6 @@
 """Columns of values of any kind → labels and attributes: words, whole numbers and truth values label, reals measure."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from egin_dgl.errors import ConfigError, DataError
 
 Where = Callable[[int], str]  # the place of a row, for messages: "graph 3, node 7" or "nodes.csv, line 12"
 LARGEST_REAL = np.finfo(np.float32).max  # features are float32: what overflows there is infinite
+NUMBER = re.compile(
+    r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII
+)
 EXACT = 2**53  # up to here a float64 holds every integer
 
 
@@ -63,8 +67,8 @@ class Choice:
                 (attributes if kind == "attribute" else labels)[name] = array
         return RawColumns(
             rows,
-            _stacked(list(labels.values())),
-            _stacked(list(attributes.values())),
+            stacked(labels.values()),
+            stacked(attributes.values()),
             tuple(labels),
             tuple(attributes),
         )
@@ -145,6 +149,16 @@ def objects(values: Sequence) -> np.ndarray:
     return array
 
 
+def stacked(columns: Iterable[np.ndarray]) -> np.ndarray | None:
+    """Columns side by side: (rows, k); None where there are none."""
+    columns = list(columns)
+    if not columns:
+        return None
+    if any(column.dtype == object for column in columns):
+        columns = [column.astype(object) for column in columns]
+    return np.stack(columns, axis=1)
+
+
 def _single(field: str, values: object, what: str) -> dict[str, Sequence | np.ndarray]:
     """A field of several columns as those: field0, field1, …"""
     if not isinstance(values, np.ndarray):
@@ -156,14 +170,6 @@ def _single(field: str, values: object, what: str) -> dict[str, Sequence | np.nd
     if values.ndim == 1 or values.shape[1] == 1:
         return {field: values.reshape(-1)}
     return {f"{field}{i}": column for i, column in enumerate(values.T)}
-
-
-def _stacked(columns: list[np.ndarray]) -> np.ndarray | None:
-    if not columns:
-        return None
-    if {column.dtype for column in columns} <= {np.dtype(np.int64), np.dtype(np.float64)}:
-        return np.stack(columns, axis=1)
-    return np.stack([column.astype(object) for column in columns], axis=1)
 
 
 def _names(value: object, option: str) -> list[str] | None:

@@ -75,8 +75,8 @@ class Columns:
                 f"the features of {columns.rows:,} {what}s in {dim:,} columns would take "
                 f"{columns.rows * dim * 4 / GIB:.0f} GiB; give labels with many values as attributes, or leave them out"
             )
-        if self.source == "constant":
-            return np.ones((columns.rows, 1), dtype=np.float32), {}, []
+        if self.source == "constant" or not columns.rows:  # without a row there may be no columns either
+            return np.ones((columns.rows, dim), dtype=np.float32), {}, []
         attributes, labels, notes = self._chosen(columns, what)
         matrix = np.zeros((columns.rows, dim), dtype=np.float32)
         for number, column in enumerate(attributes):

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import operator
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +12,10 @@ import numpy as np
 
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import write_text
+
+# What parts are called in tables.
+PARTS = dict.fromkeys(("train", "training"), "train") | dict.fromkeys(("test", "testing"), "test")
+PARTS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,9 @@ class Folds:
     labels_hash: str
     k: int
     parts: tuple[np.ndarray, ...]
+    fixed: bool = (
+        False  # one split: the parts are test, validation (if any) and train, and do not change places
+    )
 
     @property
     def repeats(self) -> int:
@@ -42,6 +52,12 @@ class Folds:
         """Part `fold` is the test part, the next one of its repetition validates if asked, the others train."""
         if not isinstance(fold, int) or not 0 <= fold < len(self.parts):
             raise ConfigError(f"cv.fold must be a number from 0 to {len(self.parts) - 1}, got {fold!r}")
+        if self.fixed and fold > 0:
+            raise ConfigError(
+                f"cv.fold must be 0, as the data name one split into train and test, got {fold}"
+            )
+        if self.fixed and self.k < 2 + validation:
+            raise ConfigError("the data name no validation part: say cv.validation=false")
         if self.k < 2 + validation:
             raise ConfigError(f"cv.k must be at least {2 + validation} for this protocol, got {self.k}")
         repeat, test = divmod(fold, self.k)
@@ -62,6 +78,7 @@ class Folds:
             "repeats": self.repeats,
             "seed": self.seed,
             "labels_hash": self.labels_hash,
+            **({"fixed": True} if self.fixed else {}),
             "parts": [part.tolist() for part in self.parts],
         }
         write_text(path, json.dumps(record) + "\n")
@@ -95,7 +112,35 @@ def make_folds(
     for repeat in range(repeats):
         generator = np.random.default_rng(seed if repeat == 0 else (seed, repeat))
         parts += deal(generator.permutation(len(labels)), numbers, len(classes), groups, k)
+    if not all(map(len, parts)):
+        raise ConfigError(
+            f"cv.k={k} parts cannot be filled by {len(np.unique(groups))} groups that stay together; use a smaller cv.k"
+        )
     return Folds(dataset, seed, hash_labels(labels), k, tuple(parts))
+
+
+def folds_of_parts(parts: Sequence[str], labels: np.ndarray, seed: int = 0, dataset: str = "") -> Folds:
+    """The folds that the data themselves name: train, validation and test, or the number of each graph's fold."""
+    found = sorted(set(parts))
+    if all(re.fullmatch(r"\d+", part, re.ASCII) for part in found):
+        names = sorted(found, key=int)
+        if len(names) < 2:
+            raise DataError(f"dataset.part has one fold only ({names[0]}); at least two are needed")
+        if len({int(name) for name in names}) < len(names):
+            raise DataError(f"dataset.part writes one fold in two ways: {', '.join(names)}")
+        roles = {name: name for name in names}
+    else:
+        roles = {part: PARTS.get(part.lower(), "") for part in found}
+        if unknown := [part for part in found if not roles[part]]:
+            raise DataError(
+                f"dataset.part must hold train, validation and test, or numbers of folds, not {unknown[0]!r}"
+            )
+        names = [role for role in ("test", "validation", "train") if role in roles.values()]
+        if missing := {"test", "train"} - set(names):
+            raise DataError(f"dataset.part names no graph {' or '.join(sorted(missing))}")
+    of_graph = np.array([roles[part] for part in parts])
+    chosen = tuple(np.flatnonzero(of_graph == name) for name in names)
+    return Folds(dataset, seed, hash_labels(labels), len(names), chosen, fixed="train" in names)
 
 
 def deal(
@@ -125,15 +170,22 @@ def fold_numbers(chosen: int | list[int]) -> list[int]:
 
 def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds:
     """Read folds saved before; they must be of the same dataset with the same labels, and hold each graph once."""
+    if not isinstance(path, (str, Path)):
+        raise ConfigError(f"cv.folds_file must be the path of a folds.json, got {path!r}")
     path = Path(path)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        parts = tuple(np.array(part, dtype=np.int64).reshape(-1) for part in record["parts"])
-        seed, k = int(record["seed"]), int(record["k"])
-        folds = Folds(str(record["dataset"]), seed, str(record["labels_hash"]), k, parts)
+        parts = tuple(
+            np.array([operator.index(graph) for graph in part], dtype=np.int64) for part in record["parts"]
+        )
+        seed, k = operator.index(record["seed"]), operator.index(record["k"])
+        fixed = record.get("fixed", False) is True
+        folds = Folds(str(record["dataset"]), seed, str(record["labels_hash"]), k, parts, fixed)
     except FileNotFoundError:
         raise DataError(f"{path}: no such folds file") from None
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError) as error:
+    except OSError as error:
+        raise DataError(f"cannot read the folds file {path}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DataError(f"{path}: not a folds file ({type(error).__name__}: {error})") from error
     if dataset and folds.dataset != dataset:
         raise DataError(f"{path}: these folds are of {folds.dataset}, not of {dataset}")
@@ -147,6 +199,8 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
         for one in repetitions
     ):
         raise DataError(f"{path}: the folds do not hold each of the {len(labels)} graphs exactly once")
+    if empty := [number for number, part in enumerate(parts) if not len(part)]:
+        raise DataError(f"{path}: part {empty[0]} is empty")
     return folds
 
 

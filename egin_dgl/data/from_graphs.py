@@ -1,7 +1,7 @@
 """Graphs of other libraries → arrays: DGLGraphs, networkx graphs, PyG's Data."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -37,13 +37,19 @@ def kind_of(graph: object) -> str | None:
         return "DGL graph"
     if isinstance(graph, nx.Graph):
         return "networkx graph"
+    if isinstance(graph, str):
+        return "SMILES string"
     if any(base.__module__ == "torch_geometric.data.data" for base in type(graph).__mro__):
         return "PyG graph"
     return None
 
 
-def read_graph(graph: object, nodes: Choice, edges: Choice) -> OneGraph:
-    """One graph, with the columns that are chosen."""
+def read_graph(graph: object, nodes: Choice, edges: Choice, molecules: str = "tu") -> OneGraph:
+    """One graph, with the columns that are chosen; a SMILES string as a molecule with the features of that name."""
+    if isinstance(graph, str):
+        from egin_dgl.data.molecules import read_molecule  # here, as it needs RDKit, and this file
+
+        return read_molecule(graph, molecules)
     reader = {"DGL graph": _from_dgl, "networkx graph": _from_networkx, "PyG graph": _from_pyg}[
         kind_of(graph) or ""
     ]
@@ -56,8 +62,9 @@ def arrays_of(
     nodes: Choice | None = None,
     edges: Choice | None = None,
     ids: Sequence | None = None,
+    molecules: str = "tu",
 ) -> GraphArrays:
-    """Graphs of one library, with their classes; every fault is a DataError that names graph and column.
+    """Graphs of one library, or SMILES, with their classes; every fault is a DataError that names graph and column.
 
     A list of (graph, class) is taken apart, as DGL's datasets are; PyG's graphs bring their class as y.
     """
@@ -76,13 +83,15 @@ def arrays_of(
         if (kind := kind_of(graph)) is None or kind != first:
             other = kind or type(graph).__name__
             wanted = (
-                "a DGLGraph, a networkx graph or PyG's Data" if number == 0 or kind is None else f"a {first}"
+                "a DGLGraph, a networkx graph, PyG's Data or a SMILES string"
+                if number == 0 or kind is None
+                else f"a {first}"
             )
             raise DataError(
                 f"graph {names[number]} is a {other}, where {wanted} is needed; give graphs of one library"
             )
         try:
-            one = read_graph(graph, nodes, edges)
+            one = read_graph(graph, nodes, edges, molecules)
         except DataError as error:
             raise DataError(f"graph {names[number]}: {error}") from None
         if one.nodes == 0:
@@ -91,7 +100,8 @@ def arrays_of(
     if labels is None and all(one.label is not None for one in read):
         labels = [one.label for one in read]
     classes = None if labels is None else classes_of(labels, names)
-    return end_to_end(read, nodes, edges, names, classes)
+    arrays = end_to_end(read, nodes, edges, names, classes)
+    return replace(arrays, smiles=tuple(graphs)) if first == "SMILES string" else arrays
 
 
 def end_to_end(
@@ -101,7 +111,7 @@ def end_to_end(
     names: tuple[str, ...],
     labels: np.ndarray | None = None,
 ) -> GraphArrays:
-    """Graphs laid end to end."""
+    """Graphs laid end to end; there may be none."""
     starts = offsets_of(np.array([graph.nodes for graph in graphs]))
     edge_starts = offsets_of(np.array([len(graph.src) for graph in graphs]))
     node_columns = _joined([(graph.nodes, graph.node_columns) for graph in graphs], names, nodes, "node")
@@ -110,11 +120,11 @@ def end_to_end(
     of_edges = edges.read(
         edge_columns, int(edge_starts[-1]), partial(_place, names, edge_starts, "edge"), "edge"
     )
-    pairs = list(zip(graphs, starts.tolist(), strict=False))
+    pairs, none = list(zip(graphs, starts.tolist(), strict=False)), np.zeros(0, dtype=np.int64)
     return GraphArrays(
         node_graph=np.repeat(np.arange(len(graphs)), np.diff(starts)),
-        src=np.concatenate([graph.src + start for graph, start in pairs]),
-        dst=np.concatenate([graph.dst + start for graph, start in pairs]),
+        src=np.concatenate([none, *(graph.src + start for graph, start in pairs)]),
+        dst=np.concatenate([none, *(graph.dst + start for graph, start in pairs)]),
         graphs=len(graphs),
         graph_labels=labels,
         node_labels=of_nodes.labels,

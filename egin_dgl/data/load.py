@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import torch
@@ -130,6 +131,20 @@ def processed(digest: str, name: str) -> TensorCache:
     """Where the prepared tensors of a dataset are kept."""
     key = hashlib.sha256(f"{FORMAT} {digest}".encode()).hexdigest()
     return TensorCache.of("processed", key, name)
+
+
+def content_hash(paths: Sequence[Path]) -> str:
+    """sha256 of what files hold."""
+    total = hashlib.sha256()
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    total.update(block)
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+        total.update(b"\0")
+    return total.hexdigest()
 
 
 def _check(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_features: bool) -> None:

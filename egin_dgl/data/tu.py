@@ -6,18 +6,15 @@ labels and attributes of nodes and edges with any number of columns.
 """
 
 import io
-import re
 from collections.abc import Callable
 
 import numpy as np
 
 from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.columns import NUMBER
 from egin_dgl.data.rawfiles import RawFiles
 from egin_dgl.errors import DataError
 
-_NUMBER = re.compile(
-    r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII
-)
 _EXACT = 2.0**53  # up to here a float64, which everything is parsed as, holds every integer
 
 
@@ -117,7 +114,7 @@ def _fault(path: str, text: str, delimiter: str | None) -> DataError:
         if not line.strip():
             return DataError(f"{path}, line {number}: blank line between rows")
         for field in fields:
-            if not _NUMBER.fullmatch(field):
+            if not NUMBER.fullmatch(field):
                 return DataError(f"{path}, line {number}: {field[:40]!r} is not a number")
         width = width or len(fields)
         if len(fields) != width:

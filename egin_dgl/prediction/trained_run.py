@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.dataset import DatasetInfo, GraphDataset, GraphOptions, from_arrays
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset, from_arrays
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.from_graphs import arrays_of
-from egin_dgl.data.readers import open_graphs
+from egin_dgl.data.readers import graph_options, open_graphs
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.prediction.answers import Answers
 from egin_dgl.prediction.trained_fold import TrainedFold, load_fold
@@ -53,12 +53,6 @@ class TrainedRun:
         """Whether all folds had a validation part to learn a temperature from."""
         return all(fold.temperature is not None for fold in self.folds)
 
-    @property
-    def graph_options(self) -> GraphOptions:
-        """How its data became graphs."""
-        known = {field.name for field in fields(GraphOptions)}
-        return GraphOptions(**{k: v for k, v in self.run.settings["dataset"].items() if k in known})
-
     def only(self, fold: int) -> "TrainedRun":
         """One fold of it instead of all."""
         chosen = tuple(one for one in self.folds if one.number == fold)
@@ -69,18 +63,16 @@ class TrainedRun:
 
     def encode(self, arrays: GraphArrays, name: str = "new graphs") -> GraphDataset:
         """Raw graphs with the features and class numbers that the models expect."""
-        options = self.graph_options
+        options = graph_options(self.run.settings["dataset"])
         return from_arrays(arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names)
 
     def pieces(self, graphs: object, at_once: int = 1024) -> Iterator[GraphArrays]:
         """Raw graphs of a path or of a list of DGL, networkx or PyG graphs or SMILES, in pieces."""
         settings = self.run.settings["dataset"]
         if isinstance(graphs, (str, os.PathLike)):
-            return open_graphs(graphs, settings, at_once)
-        if isinstance(graphs, Sequence) and graphs and isinstance(graphs[0], str):
-            return iter([arrays_of(graphs)])
+            return open_graphs(Path(graphs), settings, at_once)
         if isinstance(graphs, Sequence):
-            return iter([arrays_of(graphs)])
+            return iter([arrays_of(graphs, molecules=settings.get("features", "tu"))])
         raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
 
     def datasets(self, graphs: object, at_once: int = 1024) -> Iterator[GraphDataset]:

@@ -10,7 +10,9 @@ Settings: TypeAlias = (
 )
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
-SINCE = {"reproducible": False}  # settings that earlier versions did not know, as they computed
+# Settings that earlier versions did not know, as they computed; those of a group only where the group is there.
+SINCE = {"reproducible": False}
+SINCE_IN: dict[str, dict[str, object]] = {"cv": {"split_by": None}}
 
 
 def settings_of(config: Container) -> Settings:
@@ -31,4 +33,7 @@ def mapping_of(config: Container, resolve: bool = True) -> dict:
 
 def of_any_version(settings: Settings) -> Settings:
     """Settings that an earlier version may have written, with what was added since."""
-    return SINCE | settings
+    groups = {
+        name: SINCE_IN[name] | settings[name] for name in SINCE_IN if isinstance(settings.get(name), dict)
+    }
+    return SINCE | settings | groups

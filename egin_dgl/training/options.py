@@ -72,6 +72,7 @@ class CvOptions(Options):
     validation: bool = True
     fold: CountOrZero | Sequence[CountOrZero] | None = None
     folds_file: File | None = None
+    split_by: Literal["scaffold"] | None = None
     group_duplicates: bool = False
     grid: Mapping[str, Mapping[str, Sequence[Any]]] | None = None
     final: bool = False

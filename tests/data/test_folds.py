@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from egin_dgl.data import load_tu
-from egin_dgl.data.folds import load_folds, make_folds
+from egin_dgl.data.folds import folds_of_parts, load_folds, make_folds
 from egin_dgl.errors import ConfigError, DataError
 
 
@@ -110,3 +110,95 @@ def test_wrong_numbers_name_the_valid_ones(cuneiform_labels):
         make_folds(cuneiform_labels, 10).split(10, validation=False)
     with pytest.raises(ConfigError, match="at least 3"):
         make_folds(cuneiform_labels, 2).split(0, validation=True)
+
+
+# --- folds from elsewhere ------------------------------------------------------------------------------------------
+
+LABELS = np.array([0, 1] * 6)
+
+
+def record_of(**changes):
+    folds = make_folds(LABELS, 3, 0)
+    parts = [part.tolist() for part in folds.parts]
+    return {"dataset": "", "seed": 0, "k": 3, "labels_hash": folds.labels_hash, "parts": parts} | changes
+
+
+PARTS_OF_THREE = record_of()["parts"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parts": [[g + 0.25 for g in PARTS_OF_THREE[0]], *PARTS_OF_THREE[1:]]}, "not a folds file"),
+        ({"parts": [PARTS_OF_THREE[0] + PARTS_OF_THREE[1], [], PARTS_OF_THREE[2]]}, "part 1 is empty"),
+        ({"parts": 7}, "not a folds file"),
+        ({"parts": [[str(g) for g in part] for part in PARTS_OF_THREE]}, "not a folds file"),
+        ({"parts": [PARTS_OF_THREE[0][:-1], *PARTS_OF_THREE[1:]]}, "exactly once"),
+        ({"parts": [[2**70], *PARTS_OF_THREE[1:]]}, "not a folds file"),
+        ({"k": 2.5}, "not a folds file"),
+        ({"k": 0}, "exactly once"),
+        ({"labels_hash": "x"}, "made for other labels"),
+    ],
+)
+def test_a_file_that_is_no_folds(tmp_path, change, message):
+    path = tmp_path / "folds.json"
+    path.write_text(json.dumps(record_of(**change)))
+    with pytest.raises(DataError, match=message) as caught:
+        load_folds(path, LABELS)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_place_that_is_no_file(tmp_path):
+    with pytest.raises(DataError, match="cannot read the folds file .*: Is a directory"):
+        load_folds(tmp_path, LABELS)
+    with pytest.raises(DataError, match="no such folds file"):
+        load_folds(tmp_path / "none.json", LABELS)
+    with pytest.raises(ConfigError, match="cv.folds_file must be the path of a folds.json, got 5"):
+        load_folds(5, LABELS)
+    for text in ("5", "[]", "null", "", "{"):
+        (tmp_path / "odd.json").write_text(text)
+        with pytest.raises(DataError, match="not a folds file"):
+            load_folds(tmp_path / "odd.json", LABELS)
+
+
+def test_named_parts_are_one_split(tmp_path):
+    parts = ["train"] * 6 + ["Valid"] * 3 + ["test"] * 3
+    folds = folds_of_parts(parts, LABELS, dataset="own")
+    split = folds.split(0, validation=True)
+    assert split.train.tolist() == [0, 1, 2, 3, 4, 5] and split.validation.tolist() == [6, 7, 8]
+    assert split.test.tolist() == [9, 10, 11]
+    folds.save(tmp_path / "folds.json")
+    again = load_folds(tmp_path / "folds.json", LABELS)
+    assert again.fixed
+    with pytest.raises(ConfigError, match="cv.fold must be 0, as the data name one split"):
+        again.split(1, validation=True)
+    without = folds_of_parts(["train"] * 8 + ["test"] * 4, LABELS)
+    assert without.split(0, validation=False).test.tolist() == [8, 9, 10, 11]
+    with pytest.raises(ConfigError, match="name no validation part: say cv.validation=false"):
+        without.split(0, validation=True)
+
+
+def test_numbered_parts_are_folds():
+    folds = folds_of_parts([str(10 - i % 4) for i in range(12)], LABELS)
+    assert folds.k == 4 and not folds.fixed
+    assert [part.tolist() for part in folds.parts] == [[3, 7, 11], [2, 6, 10], [1, 5, 9], [0, 4, 8]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (["train"] * 11 + ["tset"], "not 'tset'"),
+        (["train"] * 12, "names no graph test"),
+        (["1"] * 12, "one fold only"),
+        (["1"] * 6 + ["01"] * 6, "one fold in two ways: "),
+        (["1"] * 6 + ["1.5"] * 6, "not '1'"),
+    ],
+)
+def test_parts_that_cannot_be_used(parts, message):
+    with pytest.raises(DataError, match=message):
+        folds_of_parts(parts, LABELS)
+
+
+def test_fewer_groups_than_parts_are_refused():
+    with pytest.raises(ConfigError, match="cv.k=3 parts cannot be filled by 2 groups"):
+        make_folds(LABELS, 3, groups=LABELS)

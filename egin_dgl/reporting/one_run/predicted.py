@@ -60,5 +60,6 @@ def speed(run: TrainedRun, tally: Tally) -> str:
     training = training_passes(run)
     if training:
         passes = rate * len(run.folds)
-        text += f"; {passes:,.0f} passes a second and model, {passes / training:.1f} times those of training"
+        each = f", each by {len(run.folds)} models" if len(run.folds) > 1 else ""
+        text += f"{each}: {passes / training:.1f} times the graphs that training went through in a second"
     return text

@@ -1,0 +1,52 @@
+"""Texts of a table → the classes of its graphs, and whether they are classes at all."""
+
+from collections.abc import Sequence
+
+from egin_dgl.data.columns import NUMBER
+from egin_dgl.data.tables import Table
+from egin_dgl.errors import ConfigError, DataError
+
+MISSING = ("", "nan", "na", "n/a", "null")  # in any case of letters
+MANY = 20  # beyond so many classes, most graphs having one of their own is taken for an accident
+SINGLE = "each graph has one class here (single-label classification)"
+
+Class = int | str | None
+
+
+def class_of(text: str) -> Class:
+    """Whole numbers are integers, however they are written: pandas writes 1 as 1.0 where another row has nothing."""
+    if text.lower() in MISSING:
+        return None
+    if NUMBER.fullmatch(text) and (number := float(text)).is_integer() and abs(number) < 2**53:
+        return int(number)
+    return text
+
+
+def class_column(table: Table, label: object, need: bool) -> list[Class] | None:
+    """The classes in the column `label`; None where there is no such column and none is needed."""
+    if not isinstance(label, str):
+        raise ConfigError(f"dataset.label must be the name of one column, got {label}: {SINGLE}")
+    if not need and label not in table.columns:
+        return None
+    return [class_of(text) for text in table.column(label, "dataset.label")]
+
+
+def check_classes(classes: Sequence[Class], lines: Sequence[int], where: str, label: str) -> None:
+    """Refuse what cannot be learnt from: classes that are missing, measured, or all different."""
+    missing = [line for value, line in zip(classes, lines, strict=True) if value is None]
+    if missing:
+        named = f"line{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing[:5]))}"
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise DataError(f"{where}, {named}{more}: no class in {label!r}; take such rows out for training")
+    texts = [value for value in classes if isinstance(value, str)]
+    reals = [text for text in texts if NUMBER.fullmatch(text)]
+    if reals and len(reals) == len(texts):
+        line = lines[list(classes).index(reals[0])]
+        raise DataError(
+            f"{where}, line {line}: {label!r} holds {reals[0]}, a measured number; {SINGLE}, so make classes of it first"
+        )
+    count = len(set(classes))
+    if count > max(MANY, len(classes) / 2):
+        raise DataError(
+            f"{where}: {label!r} has {count} different values in {len(classes)} rows; {SINGLE}, and most have one of their own"
+        )

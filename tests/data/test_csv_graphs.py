@@ -1,0 +1,309 @@
+"""Three tables become the graphs they say, and what cannot be read is one sentence with file and line."""
+
+import gzip
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from egin_dgl.data import load_tu
+from egin_dgl.data.columns import Choice
+from egin_dgl.data.csv_graphs import load_csv, read_csv_graphs
+from egin_dgl.data.dataset import TENSORS
+from egin_dgl.data.sources import find_raw
+from egin_dgl.data.tu import read_tu
+from egin_dgl.errors import ConfigError, DataError
+
+# Graph a is the path x - y - z, graph b the edge 1 - 2; nodes of the two graphs are listed in turn.
+GOOD = {
+    "graphs": "id,label,fold\na,toxic,train\nb,harmless,test\n",
+    "nodes": "graph,node,atom,charge,number\na,x,C,0.5,1\nb,1,N,0,2\na,y,O,-1,1\nb,2,C,1e-3,1\na,z,C,0,3\n",
+    "edges": "graph,source,target,bond\na,x,y,single\nb,1,2,double\na,y,z,double\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def write(**changes):
+        place = tmp_path / "own"
+        place.mkdir(exist_ok=True)
+        for name, text in (GOOD | changes).items():
+            (place / f"{name}.csv").unlink(missing_ok=True)
+            if text is not None:
+                data = text if isinstance(text, bytes) else text.encode()
+                (place / f"{name}.csv").write_bytes(data)
+        return place
+
+    return write
+
+
+def test_everything_is_kept(folder):
+    data = load_csv(folder())
+    assert data.ids == ("a", "b") and data.info.name == "own"
+    assert data.info.class_names == ("harmless", "toxic") and data.labels.tolist() == [1, 0]
+    names = ("charge", "atom=C", "atom=N", "atom=O", "number=1", "number=2", "number=3")
+    assert data.info.node_names == names and data.info.edge_names == ("bond=double", "bond=single")
+    x, y, z, one, two = data.node_feats.tolist()
+    assert x == [0.5, 1, 0, 0, 1, 0, 0] and y == [-1, 0, 0, 1, 1, 0, 0] and z == [0, 1, 0, 0, 0, 0, 1]
+    assert one == [0, 0, 1, 0, 0, 1, 0] and two[0] == np.float32(1e-3)
+    edges = zip(data.src.tolist(), data.dst.tolist(), data.edge_feats[:, 0].tolist(), strict=True)
+    assert sorted(edges) == [(0, 1, 0), (1, 0, 0), (1, 2, 1), (2, 1, 1), (3, 4, 1), (4, 3, 1)]
+    assert not data.notes  # an edge listed once is the way to list it
+
+
+def test_the_cache_gives_the_same(folder, tmp_path):
+    first, again = (load_csv(folder(), part="fold") for _ in range(2))
+    assert len(list((tmp_path / "cache" / "processed").iterdir())) == 1
+    assert all(torch.equal(getattr(first, key), getattr(again, key)) for key in TENSORS)
+    for key in ("ids", "parts", "info", "vocabulary", "digest"):
+        assert getattr(first, key) == getattr(again, key)
+    assert first.parts == ("train", "test")
+    other = load_csv(folder(edges=GOOD["edges"].replace("single", "triple")), part="fold")
+    assert other.digest != first.digest and "bond=triple" in other.info.edge_names
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace(",", ";"),
+        lambda text: text.replace(",", "\t"),
+        lambda text: "\ufeff" + text.rstrip("\n"),
+        lambda text: text.replace("\n", "\n\n") + "\n  \n",
+        lambda text: text.replace(",", " , "),
+        lambda text: "".join(
+            f",{line}\n" if i == 0 else f"{i},{line}\n" for i, line in enumerate(text.split())
+        ),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in text.split()),
+    ],
+    ids=["crlf", "semicolons", "tabs", "mark", "blank lines", "spaces", "pandas' index", "gzip", "quotes"],
+)
+def test_dialects_read_alike(folder, rewrite):
+    plain = load_csv(folder(), cache=False)
+    other = load_csv(folder(**{name: rewrite(text) for name, text in GOOD.items()}), cache=False)
+    assert other.info == plain.info and other.ids == plain.ids
+    assert all(torch.equal(getattr(plain, key), getattr(other, key)) for key in TENSORS)
+
+
+def test_columns_are_used_as_said(folder):
+    said = {"node_labels": ["charge"], "node_attributes": ["number"], "edge_attributes": []}
+    data = load_csv(folder(), **said, cache=False)
+    assert data.info.node_names == ("number", "charge=-1", "charge=0", "charge=0.5", "charge=1e-3")
+    assert data.info.edge_names == ("constant",)
+    with pytest.raises(ConfigError, match="node_labels must be a list of names"):
+        load_csv(folder(), node_labels=[3])
+
+
+def test_numbers_are_never_changed_in_silence(folder):
+    big = str(2**53 + 1)
+    nodes = "graph,node,number,code\na,x,{0},007\na,y,1,7\na,z,1,7\nb,1,1,7\nb,2,1,7\n"
+    data = load_csv(folder(nodes=nodes.format(big)), cache=False)
+    assert f"number={big}" in data.info.node_names and {"code=007", "code=7"} <= set(data.info.node_names)
+    with pytest.raises(
+        DataError, match=f"nodes.csv, line 2: column 'number' holds {big}, an integer too large"
+    ):
+        load_csv(folder(nodes=nodes.format(big)), node_attributes=["number"])
+    with pytest.raises(
+        DataError, match="line 2: column 'number' holds 9007199254740993, an integer too large"
+    ):
+        load_csv(folder(nodes=nodes.format(big).replace("y,1", "y,0.5")))
+
+
+def test_classes_may_be_numbers_of_any_writing(folder):
+    data = load_csv(folder(graphs="id,label\na,10\nb,9.0\n"), cache=False)
+    assert data.info.class_names == ("9", "10") and data.labels.tolist() == [1, 0]
+
+
+def test_labels_may_be_missing_in_prediction(folder):
+    for graphs in ("id\na\nb\n", "id,label\na,\nb,NaN\n"):
+        arrays = read_csv_graphs(folder(graphs=graphs), need_labels=False)
+        assert arrays.graph_labels is None or arrays.graph_labels.tolist() == [None, None]
+
+
+def test_no_edges_at_all(folder):
+    data = load_csv(folder(edges="graph,source,target\n"), cache=False)
+    assert len(data.src) == 0 and data.info.edge_names == ("constant",)
+
+
+def test_mutag_as_tables_is_mutag(tmp_path):
+    raw = read_tu(find_raw("MUTAG", url=None))
+    ids = np.array(raw.ids)
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"id": ids, "label": raw.graph_labels}).to_csv(tmp_path / "graphs.csv", index=False)
+    nodes = {
+        "graph": ids[raw.node_graph],
+        "node": np.arange(len(raw.node_graph)),
+        "atom": raw.node_labels[:, 0],
+    }
+    pd.DataFrame(nodes).to_csv(tmp_path / "nodes.csv")
+    ends = {"source": raw.src, "target": raw.dst, "bond": raw.edge_labels[:, 0]}
+    edges = pd.DataFrame({"graph": ids[raw.node_graph[raw.src]], **ends})
+    once = edges[edges["source"] < edges["target"]]
+    once.iloc[rng.permutation(len(once))].to_csv(tmp_path / "edges.csv.gz", index=False)
+    again, mutag = load_csv(tmp_path, cache=False), load_tu("MUTAG", cache=False)
+    assert again.ids == mutag.ids and again.info.class_names == mutag.info.class_names
+    for key in set(TENSORS) - {"src", "dst", "edge_feats"}:
+        assert torch.equal(getattr(again, key), getattr(mutag, key)), key
+
+    def listed(data):
+        return sorted(
+            map(tuple, torch.cat([data.src[:, None], data.dst[:, None], data.edge_feats], 1).tolist())
+        )
+
+    assert listed(again) == listed(mutag)
+
+
+BAD = {
+    "no graphs file": ({"graphs": None}, "graphs.csv is missing; a folder of graphs has"),
+    "no edges file": ({"edges": None}, "edges.csv is missing"),
+    "empty": ({"nodes": ""}, "nodes.csv is empty; its first line must name its columns"),
+    "no graphs": ({"graphs": "id,label\n"}, "graphs.csv lists no graphs"),
+    "no id": ({"graphs": "name,label\na,1\n"}, "graphs.csv has no column 'id', only 'name', 'label'"),
+    "no label": (
+        {"graphs": "id,y\na,1\nb,0\n"},
+        "graphs.csv has no column 'label', only 'id', 'y': say dataset.label",
+    ),
+    "id twice": ({"graphs": "id,label\na,1\nb,2\na,1\n"}, "graphs.csv, line 4: graph 'a' is listed before"),
+    "column twice": ({"nodes": "graph,node,graph\n"}, "nodes.csv, line 1: two columns are called 'graph'"),
+    "unknown graph": (
+        {"nodes": GOOD["nodes"] + "c,1,C,0,1\n"},
+        "nodes.csv, line 7: graph 'c' is not in graphs.csv",
+    ),
+    "graph of an edge": (
+        {"edges": GOOD["edges"] + "c,1,2,x\n"},
+        "edges.csv, line 5: graph 'c' is not in graphs",
+    ),
+    "node twice": (
+        {"nodes": GOOD["nodes"] + "a,x,C,0,1\n"},
+        "nodes.csv, line 7: node 'x' is in this graph before",
+    ),
+    "no source": (
+        {"edges": "graph,source,target\na,q,x\n"},
+        "edges.csv, line 2: source 'q' is no node of graph 'a'",
+    ),
+    "other's node": (
+        {"edges": "graph,source,target\na,x,y\na,x,1\n"},
+        "edges.csv, line 3: target '1' is no node of",
+    ),
+    "without nodes": (
+        {"graphs": GOOD["graphs"] + "c,toxic,\n"},
+        "graphs.csv, line 4: graph 'c' has no node in nodes",
+    ),
+    "long row": (
+        {"nodes": GOOD["nodes"] + "a,u,C,0,1,9\n"},
+        "nodes.csv, line 7: 6 fields where the header has 5",
+    ),
+    "short row": ({"nodes": GOOD["nodes"] + "a,u,C,0\n"}, "nodes.csv, line 7: no value in column 'number'"),
+    "open quote": (
+        {"edges": GOOD["edges"] + 'a,"x,y,z\n'},
+        "edges.csv, line 5: a quotation mark is never closed",
+    ),
+    "empty cell": (
+        {"nodes": GOOD["nodes"].replace("y,O", "y,")},
+        "nodes.csv, line 4: no value in column 'atom'",
+    ),
+    "line breaks": (
+        {"nodes": GOOD["nodes"].replace("x,C", 'x,"C\n\nC"').replace("y,O", "y,")},
+        "nodes.csv, line 6: no value in column 'atom'",
+    ),
+    "nan": (
+        {"nodes": GOOD["nodes"].replace("0.5", "nan")},
+        "nodes.csv, line 2: column 'charge' holds nan, which",
+    ),
+    "inf": (
+        {"nodes": GOOD["nodes"].replace("-1,1", "-inf,1")},
+        "nodes.csv, line 4: column 'charge' holds -inf",
+    ),
+    "too big": (
+        {"nodes": GOOD["nodes"].replace("0.5", "1e39")},
+        "nodes.csv, line 2: column 'charge' holds 1e+39",
+    ),
+    "commas": (
+        {"nodes": "graph;node;w\na;x;0,5\na;y;1\na;z;1\nb;1;1\nb;2;1\n"},
+        "write real numbers with a point",
+    ),
+    "no class": (
+        {"graphs": "id,label\na,1\nb,\n"},
+        "graphs.csv, line 3: no class in 'label'; take such rows out",
+    ),
+    "measured": (
+        {"graphs": "id,label\na,1\nb,0.37\n"},
+        "graphs.csv, line 3: 'label' holds 0.37, a measured number",
+    ),
+    "one class": ({"graphs": "id,label\na,1\nb,1\n"}, "graphs.csv has one class only (1)"),
+    "not text": (
+        {"nodes": GOOD["nodes"].encode() + b"a,\xff,C,0,1\n"},
+        "nodes.csv, line 7: byte 0xff is not text",
+    ),
+    "half a zip": (
+        {"nodes": gzip.compress(GOOD["nodes"].encode())[:-9]},
+        "nodes.csv is not a complete gzip file",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD.keys())
+def test_a_fault_is_one_sentence_with_file_and_line(folder, change, message):
+    place = folder(**change)
+    with pytest.raises(DataError) as caught:
+        load_csv(place)
+    assert message in str(caught.value) and "\n" not in str(caught.value) and str(place) in str(caught.value)
+
+
+def test_faults_of_options(folder, tmp_path):
+    place = folder()
+    with pytest.raises(
+        DataError, match="nodes.csv has no column 'mass', only 'graph'.*dataset.node_labels or"
+    ):
+        load_csv(place, node_labels=["mass"])
+    with pytest.raises(DataError, match="line 2: column 'atom' holds 'C', where a number is needed"):
+        load_csv(place, node_attributes=["atom"])
+    with pytest.raises(
+        ConfigError, match="must be the name of one column, got .*single-label classification"
+    ):
+        load_csv(place, label=["label", "fold"])
+    with pytest.raises(DataError, match="nowhere is not a folder"):
+        load_csv(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="graphs.csv has no column 'split'.*dataset.part"):
+        load_csv(place, part="split")
+    many = "id,label\n" + "".join(f"g{i},{i}\n" for i in range(30))
+    with pytest.raises(DataError, match="'label' has 30 different values in 30 rows"):
+        load_csv(folder(graphs=many))
+
+
+def test_no_damage_gives_anything_but_graphs_or_a_sentence(folder):
+    """Bytes are dropped, doubled, exchanged and set at random places of the three files."""
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(400):
+        changes = {}
+        for name in rng.sample(sorted(GOOD), rng.randint(1, 2)):
+            data = bytearray(GOOD[name].encode())
+            for _ in range(rng.randint(1, 3)):
+                place = rng.randrange(len(data))
+                how = rng.randrange(4)
+                if how == 0:
+                    del data[place : place + rng.randint(1, 5)]
+                elif how == 1:
+                    data[place:place] = data[place : place + rng.randint(1, 9)]
+                elif how == 2:
+                    data[place] = rng.choice(b',;\t\n\r"\x00\xff 0.x-')
+                else:
+                    data[place:place] = bytes([rng.randrange(256)])
+                data = data or bytearray(b"\n")
+            changes[name] = bytes(data)
+        try:
+            arrays = read_csv_graphs(folder(**changes), "label", None, Choice(), Choice(), need_labels=False)
+            assert len(arrays.ids) == arrays.graphs and len(arrays.src) == len(arrays.dst)
+        except DataError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert 50 < refused < 390
