@@ -55,7 +55,9 @@ def test_what_counts_as_a_result():
 
 def typed_commands():
     """Training commands that documents show in full, and those of the register."""
-    shown = re.findall(r"^(?:python scripts/train\.py|egin train) .*=.*$", "\n".join(PAGES.values()), re.MULTILINE)
+    shown = re.findall(
+        r"^(?:python scripts/train\.py|egin train) .*=.*$", "\n".join(PAGES.values()), re.MULTILINE
+    )
     return list(dict.fromkeys([*shown, *(run for block in REGISTER.values() for run in block.runs)]))
 
 
