@@ -12,6 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
 from egin_dgl.cli.main import COMMANDS
+from egin_dgl.cli.own import own_folder, searching
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.reporting.documents.blocks import (
     Block,
@@ -54,13 +55,16 @@ def test_what_counts_as_a_result():
 
 def typed_commands():
     """Training commands that documents show in full, and those of the register."""
-    shown = re.findall(r"^python scripts/train\.py .*=.*$", "\n".join(PAGES.values()), re.MULTILINE)
+    shown = re.findall(
+        r"^(?:python scripts/train\.py|egin train) .*=.*$", "\n".join(PAGES.values()), re.MULTILINE
+    )
     return list(dict.fromkeys([*shown, *(run for block in REGISTER.values() for run in block.runs)]))
 
 
 @pytest.mark.parametrize("command", typed_commands())
 def test_training_commands_are_of_options_that_exist(command):
-    words = [word for word in shlex.split(command, comments=True)[2:] if word != "-m"]
+    own, words = own_folder(shlex.split(command, comments=True)[2:])
+    words = [word for word in words if word != "-m"]
     of_training = [word for word in words if not word.startswith(("hydra", "resume="))]
     chosen = []
     for option in OverridesParser.create().parse_overrides(of_training):
@@ -72,7 +76,8 @@ def test_training_commands_are_of_options_that_exist(command):
             chosen.append([option.input_line])
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for turn in range(max(map(len, chosen), default=1)):  # every value once, not every combination
-            assert compose("train", [values[turn % len(values)] for values in chosen])
+            choice = [values[turn % len(values)] for values in chosen]
+            assert compose("train", [*searching(own and ROOT / own), *choice])
 
 
 def module_of(script):

@@ -135,7 +135,7 @@ def test_ray_runs_the_jobs(sweep, tmp_path):
 def test_a_launcher_that_is_not_installed_is_told_with_its_extra(refused, tmp_path):
     done = refused(tmp_path, "-m", *TWO_EPOCHS, "model=egin,gin", "hydra/launcher=ray")
     assert done.stderr.splitlines() == [
-        "error: hydra/launcher=ray is in a package that is not installed: pip install -e '.[ray]'"
+        "error: hydra/launcher=ray is in a package that is not installed: pip install hydra-ray-launcher"
     ]
 
 

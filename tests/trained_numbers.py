@@ -82,6 +82,8 @@ def watch_processes(event: str, details: tuple) -> None:
     if event != "subprocess.Popen":
         return
     _, words, _, _ = details
+    if isinstance(words, list) and Path(str(words[0])).name == "egin" and "train" in words[1:2]:
+        blame("called egin train")
     for word in words if isinstance(words, (list, tuple)) else [words]:
         path = Path(str(word))
         if (

@@ -9,7 +9,16 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.cli.nearest import nearest
+from egin_dgl.cli.own import own_folder, searching
+from egin_dgl.cli.shipped import options_of
 from egin_dgl.errors import one_line
+
+LAUNCHERS = {
+    "joblib": "hydra-joblib-launcher",
+    "ray": "hydra-ray-launcher",
+    "submitit_local": "hydra-submitit-launcher",
+    "submitit_slurm": "hydra-submitit-launcher",
+}
 
 
 def explain(error: Exception, config_dir: Path, config_name: str) -> str:
@@ -17,11 +26,13 @@ def explain(error: Exception, config_dir: Path, config_name: str) -> str:
     text = str(error)
     if match := re.search(r"Could not find 'hydra/(launcher|sweeper)/(?:sampler/)?(\w+)'", text):
         kind, option = match.groups()
-        extra = {"joblib": "parallel", "ray": "ray"}.get(option, "optuna" if kind == "sweeper" else "slurm")
-        return f"hydra/{kind}={option} is in a package that is not installed: pip install -e '.[{extra}]'"
+        package = "hydra-optuna-sweeper 'sqlalchemy<2'" if kind == "sweeper" else LAUNCHERS.get(option)
+        if package:
+            return f"hydra/{kind}={option} is in a package that is not installed: pip install {package}"
     if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         group, option = match.groups()
-        options = sorted(path.stem for path in (config_dir / group).glob("*.yaml"))
+        own, _ = own_folder(sys.argv[1:])
+        options = options_of(group, config_dir, own)
         if options:
             return f"{group} has no option {option!r}; valid: {', '.join(options)}{nearest(option, options)}"
     if match := re.search(r"Could not override '([^']+)'", text):
@@ -35,11 +46,12 @@ def explain(error: Exception, config_dir: Path, config_name: str) -> str:
 
 def valid_keys(parent: str, config_dir: Path, config_name: str) -> list[str]:
     """The keys beside a wrong one, in the configuration that the command's other choices give."""
-    choices = [word for word in sys.argv[1:] if re.fullmatch(r"\w+=\w+", word)]
-    choices = [word for word in choices if (config_dir / word.split("=")[0]).is_dir()]
+    own, words = own_folder(sys.argv[1:])
+    choices = [word for word in words if re.fullmatch(r"\w+=\w+", word)]
+    choices = [word for word in choices if options_of(word.split("=")[0], config_dir, own)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_dir), version_base="1.3"):
-        whole = compose(config_name, choices)
+        whole = compose(config_name, [*searching(own), *choices])
     node = OmegaConf.select(whole, parent) if parent else whole
     keys = map(str, node) if isinstance(node, DictConfig) else ()
     return sorted(key for key in keys if not key.startswith("_"))

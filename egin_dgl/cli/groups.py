@@ -9,7 +9,6 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from egin_dgl.cli.checked import with_checked
 from egin_dgl.errors import ConfigError, EginError
 
 if TYPE_CHECKING:  # what only names it need not load torch
@@ -18,6 +17,8 @@ if TYPE_CHECKING:  # what only names it need not load torch
 
 def build(cfg: DictConfig, group: str) -> Any:
     """Instantiate a group; what is wrong with its values is said in one sentence."""
+    from egin_dgl.cli.checked import with_checked  # here, as it needs torch and a misspelt word does not
+
     try:
         return instantiate(with_checked(cfg, group)[group])
     except InstantiationException as error:

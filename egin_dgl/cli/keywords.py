@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from egin_dgl.cli.nearest import nearest
+from egin_dgl.cli.own import own_folder
 from egin_dgl.errors import ConfigError
 
 T = TypeVar("T")
@@ -15,7 +16,8 @@ def read_words(kind: type[T], words: Sequence[str]) -> T:
     """The options that the words give; each field's metadata may have a `help` line."""
     known: dict[str, Any] = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, object] = {}
-    for word in words:
+    _, options = own_folder(words)  # which the dispatcher has made importable
+    for word in options:
         name, equals, value = word.partition("=")
         if not equals or name not in known:
             raise ConfigError(

@@ -2,9 +2,11 @@
 
 import os
 import shlex
+import sys
 from pathlib import Path
 
 from egin_dgl.cli import sweep
+from egin_dgl.cli.own import own_folder
 from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import SweepFolder
@@ -15,7 +17,10 @@ TRUST = "trust=true"  # beside resume=FOLDER: the folder's words are said again 
 
 
 def understood(arguments: list[str]) -> list[str]:
-    return [current_name(word) for word in beside_its_run(resumed(arguments))]
+    """A folder of one's own is named first, as Hydra reads no flag between options."""
+    own, words = own_folder(arguments)
+    flag = ["--config-dir", str(own)] if own else []
+    return [*flag, *(current_name(word) for word in beside_its_run(resumed(words, own)))]
 
 
 def beside_its_run(arguments: list[str]) -> list[str]:
@@ -45,7 +50,7 @@ def with_those_resumed(arguments: list[str]) -> list[str]:
     return words
 
 
-def resumed(arguments: list[str]) -> list[str]:
+def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
     """`resume=FOLDER` stands for the options that started the run or sweep in FOLDER, and for running there again."""
     chosen = [argument for argument in arguments if argument.startswith("resume=")]
     if not chosen or chosen[-1] == "resume=null":
@@ -61,6 +66,7 @@ def resumed(arguments: list[str]) -> list[str]:
         )
     folder = Path(chosen[0].removeprefix("resume="))
     check_name(folder)
+    check_own(own, folder)
     if SweepFolder(folder).is_there:
         return sweep.continued(SweepFolder(folder), trust)
     from egin_dgl.cli.replayed import replayed  # here, as it loads torch
@@ -82,6 +88,15 @@ def check_name(folder: Path) -> None:
         )
 
 
+def check_own(given: Path | None, folder: Path) -> None:
+    """A folder of one's own holds code, which is run because it is named again, not because a run's folder names it."""
+    run = next(iter(SweepFolder(folder).jobs()), RunFolder(folder))
+    if given is None and (kept := run.own_configuration()):
+        raise ConfigError(f"{folder} was started with --config-dir {kept}; give that beside resume={folder}")
+
+
 def resuming(folder: str | Path) -> str:
-    """The word that goes on with a run or sweep, as a shell takes it."""
-    return shlex.quote(f"resume={os.path.relpath(folder)}")
+    """The words that go on with a run or sweep, as a shell takes them."""
+    own, _ = own_folder(sys.argv[1:])
+    flag = ["--config-dir", os.path.relpath(own)] if own else []
+    return shlex.join([f"resume={os.path.relpath(folder)}", *flag])

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 from filelock import FileLock, Timeout
@@ -133,6 +133,14 @@ class RunFolder:
         write_text(self.words, yaml.safe_dump(words))
         return words
 
+    def own_configuration(self) -> str | None:
+        """The folder that --config-dir named, if it did."""
+        sources = content_of(self.choices, "hydra", "runtime", "config_sources")
+        for source in sources if isinstance(sources, list) else ():
+            if isinstance(source, dict) and source.get("provider") == "command-line":
+                return str(source.get("path"))
+        return None
+
     def finished(self, settings: Settings) -> dict | None:
         """The summary of the run with these settings, if it has ended here already."""
         if not self.summary.exists() or not self.record.exists():
@@ -214,14 +222,20 @@ class RunFolder:
 
 def texts_in(path: Path, *keys: str) -> list[str] | None:
     """The list of texts in a YAML file, or under these keys in it; None where there is no such list."""
+    content = content_of(path, *keys)
+    texts = isinstance(content, list) and all(isinstance(word, str) for word in content)
+    return content if texts else None
+
+
+def content_of(path: Path, *keys: str) -> Any:
+    """What a YAML file holds under these keys; None where it is damaged or holds nothing there."""
     try:
         content = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError, ValueError, RecursionError):
         return None
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
-    texts = isinstance(content, list) and all(isinstance(word, str) for word in content)
-    return content if texts else None
+    return content
 
 
 def well_formed(arithmetic: object) -> bool:

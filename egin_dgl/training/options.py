@@ -76,6 +76,7 @@ class CvOptions(Options):
     group_duplicates: bool = False
     grid: Mapping[str, Mapping[str, Sequence[Any]]] | None = None
     final: bool = False
+    holdout: bool = False
 
 
 @dataclass(frozen=True)

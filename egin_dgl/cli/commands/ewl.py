@@ -12,6 +12,7 @@ from pathlib import Path
 
 from egin_dgl.cli import door
 from egin_dgl.cli.groups import datasets
+from egin_dgl.cli.own import searching
 from egin_dgl.cli.shipped import conf_folder
 from egin_dgl.errors import ConfigError
 
@@ -24,7 +25,7 @@ def main() -> None:
 
 def refine_as_asked() -> None:
     options = parse(sys.argv[1:])
-    overrides = [word for word in options.words if "=" in word]
+    overrides = [*searching(options.config_dir), *(word for word in options.words if "=" in word)]
     numbers = [graph_number(word) for word in options.words if "=" not in word]
     for dataset in datasets(overrides, conf_folder(), "train"):
         {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
@@ -127,6 +128,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("command", choices=("audit", "compare", "draw"))
     parser.add_argument("words", nargs="*", metavar="dataset=NAME | graph", help="dataset=a,b for several")
+    parser.add_argument("--config-dir", type=Path, metavar="FOLDER", help="with YAMLs of one's own")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
         "--method", action="append", choices=REFINEMENTS, help="default: 1-wl and e-wl; draw: e-wl"

@@ -8,14 +8,22 @@ from omegaconf import DictConfig
 
 from egin_dgl import arithmetic
 from egin_dgl.cli import door
+from egin_dgl.cli.help import help_page
 from egin_dgl.cli.shipped import conf_folder
 from egin_dgl.cli.words import with_those_resumed
 from egin_dgl.training.cores import Share
 
 
 def main() -> None:
-    arithmetic.start(with_those_resumed(sys.argv[1:]))
-    door.enter(train_as_composed, conf_folder(), "train")
+    if {"--help", "-h"} & set(sys.argv):
+        door.enter(show_help, conf_folder(), "train")
+    else:
+        arithmetic.start(with_those_resumed(sys.argv[1:]))
+        door.enter(train_as_composed, conf_folder(), "train")
+
+
+def show_help() -> None:
+    print(help_page(sys.argv[1:], conf_folder(), "train"))
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="train")

@@ -25,7 +25,7 @@ MOST_TEXTS = 60  # nodes up to which each has its label written
 
 def write_explanation(found: Explanation, graph: GraphDataset, folder: Path, by: str) -> None:
     """edges.csv, nodes.csv and explanation.png."""
-    nodes = found.nodes.assign(label=labels_of(graph.node_feats.numpy(), graph.info.node_names))
+    nodes = found.nodes.assign(label=hot_labels(graph.node_feats.numpy(), graph.info.node_names))
     ends = undirected_labels(graph)
     edges = found.edges.assign(label=[ends[pair] for pair in pairs(found.edges)])
     for name, frame in (("nodes", nodes), ("edges", edges)):
@@ -61,7 +61,7 @@ def graph_picture(found: Explanation, graph: GraphDataset, by: str, title: str, 
         zorder=3,
     )
     if len(places) <= MOST_TEXTS:
-        texts = labels_of(graph.node_feats.numpy(), graph.info.node_names)
+        texts = hot_labels(graph.node_feats.numpy(), graph.info.node_names)
         for (x, y), text, fill in zip(places.tolist(), texts, fills, strict=True):
             color = "white" if fill[:3].mean() < 0.5 else "black"
             axes.text(x, y, text, ha="center", va="center", fontsize=8, color=color, zorder=4)
@@ -113,7 +113,7 @@ def explanation_table(found: Explanation, graph: GraphDataset, by: str) -> Table
     columns = [name for name in ("occlusion", "gradients") if name in found.edges]
     for name in ("edge", "between", *columns):
         table.add_column(name, justify="right" if name in columns else "left")
-    texts, ends = labels_of(graph.node_feats.numpy(), graph.info.node_names), undirected_labels(graph)
+    texts, ends = hot_labels(graph.node_feats.numpy(), graph.info.node_names), undirected_labels(graph)
     order = found.edges[by].abs().sort_values(ascending=False, kind="stable").index[:MOST_ROWS]
     for _, row in found.edges.loc[order].iterrows():
         a, b = int(row["source"]), int(row["target"])
@@ -140,7 +140,7 @@ def shades(shares: np.ndarray) -> list[tuple[float, float, float]]:
     return [(float(r), float(g), float(b)) for r, g, b, _ in values]
 
 
-def labels_of(features: np.ndarray, names: tuple[str, ...]) -> list[str]:
+def hot_labels(features: np.ndarray, names: tuple[str, ...]) -> list[str]:
     """What the one-hot columns of each row say: the value alone, of several the first three."""
     hot = np.array(["=" in name for name in names], dtype=bool)
     values = np.array([name.partition("=")[2] for name in names], dtype=object)
@@ -150,6 +150,6 @@ def labels_of(features: np.ndarray, names: tuple[str, ...]) -> list[str]:
 
 def undirected_labels(graph: GraphDataset) -> dict[tuple[int, int], str]:
     """The label of each joined pair; of several edges that of the last."""
-    texts = labels_of(graph.edge_feats.numpy(), graph.info.edge_names)
+    texts = hot_labels(graph.edge_feats.numpy(), graph.info.edge_names)
     ends = zip(graph.src.tolist(), graph.dst.tolist(), texts, strict=True)
     return {(min(a, b), max(a, b)): text for a, b, text in ends}

@@ -1,0 +1,20 @@
+"""A model of one's own: egin train --config-dir examples/own_model model=mine"""
+
+from egin_dgl.data import DatasetInfo
+from egin_dgl.layers import MLP, EGINConv
+from egin_dgl.models.classifier import GraphClassifier, layer_inputs
+
+
+class Mine(GraphClassifier):
+    """Two narrow layers of EGIN."""
+
+    title = "Mine"
+    paper = "who, where, when"
+    when = "one line on when to use it"
+
+    def __init__(self, info: DatasetInfo, hidden_dim: int = 32, layers: int = 2, **classifier):
+        convs = [
+            EGINConv(MLP(dim + info.edge_dim, hidden_dim, hidden_dim))
+            for dim in layer_inputs(info.node_dim, hidden_dim, layers)
+        ]
+        super().__init__(info, convs, hidden_dim, **classifier)
