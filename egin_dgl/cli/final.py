@@ -181,7 +181,7 @@ def train_on_all(experiment: Experiment, folder: FoldFolder, seed: int, share: S
         device=experiment.device,
         recipe=experiment.recipe,
     )
-    with FoldProgress([0], experiment.epochs) as progress:
+    with FoldProgress({0: folder.epochs}, experiment.epochs) as progress:
         return train_folds(experiment.dataset, [job], progress, share or Share(1))[0]
 
 

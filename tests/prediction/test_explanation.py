@@ -40,7 +40,7 @@ def test_occlusion_is_what_the_graph_without_the_edge_is_worth(trained, options)
     found = explain_graph(run, graph)
     answer = run.class_names.index(found.answer)
     pairs, _ = undirected(graph)
-    names = {"node_attributes": [], "edge_attributes": []}
+    names = {"node_labels": ["kind"], "edge_labels": ["bond"]}
     for number, pair in enumerate(pairs):
         smaller = without_pair(graph, pair)
         smaller.ndata["kind"] = smaller.ndata.pop("feat").argmax(1)

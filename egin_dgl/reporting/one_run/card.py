@@ -20,7 +20,7 @@ def write_card(run: RunFolder) -> None:
 def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
     lines = [f"# {record['model']} on {record['dataset']}", ""]
     lines += ["## What it is", ""]
-    lines += [f"- data: {record['dataset']}, {data_line(record)}"]
+    lines += [f"- data: {record['dataset']}, {origin_line(record)}"]
     lines += [
         f"- model: {record['model']}, {summary['parameters']:,} parameters ({options_line(record['settings']['model'])})"
     ]
@@ -45,7 +45,7 @@ def command(run: RunFolder) -> list[str]:
     return run.started_with() if run.words.is_file() else []
 
 
-def data_line(record: dict) -> str:
+def origin_line(record: dict) -> str:
     digest = record.get("data_sha256") or "no hash"
     source = {
         key: value
