@@ -118,7 +118,8 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
             return self.fold_.probabilities(dataset).numpy()
 
     def predict(self, graphs: Sequence) -> np.ndarray:
-        return self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+        answers = self.predict_proba(graphs).argmax(axis=1)
+        return self.classes_[answers]
 
     def _columns(self) -> dict:
         names = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")

@@ -71,7 +71,7 @@ def load_smiles(
         partial(read_smiles, file, columns, need_labels=class_names is None),
         name or file.name.split(".")[0] or file.name,
         options,
-        source={"smiles": content_hash([file]), "rdkit": rdkit.rdkitVersion, **reading},
+        source={"molecules": content_hash([file]), "rdkit": rdkit.rdkitVersion, "columns": reading},
         origin=str(file),
         labels_in=f"{file}, column {label!r}",
         cache=cache,

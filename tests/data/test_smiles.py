@@ -245,3 +245,14 @@ def test_scaffolds_keep_rings_together():
     )
     groups, names = scaffold_groups(smiles)
     assert groups.tolist() == [0, 0, 1, 2, 2, 3, 4, 0] and names[0] == "c1ccccc1"
+
+
+def test_a_changed_file_is_read_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "m.csv"
+    seen = []
+    for activity in ("a,CCO,x\nb,CCN,y\n", "a,CCO,y\nb,CCN,x\n", "a,CCO,x\nb,CCN,y\n"):
+        file.write_text("id,smiles,label\n" + activity)
+        dataset = load_smiles(str(file))
+        seen.append((dataset.labels.tolist(), dataset.digest))
+    assert seen[0] == seen[2] and seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]

@@ -31,12 +31,16 @@ class ExplainOptions:
     trust: bool = option("let the folder name model classes that are not of this package", default=False)
 
 
+def parse(words: list[str]) -> ExplainOptions:
+    return read_words(ExplainOptions, words)
+
+
 def main() -> None:
     words = sys.argv[1:]
     if {"-h", "--help"} & set(words):
         print(help_text(ExplainOptions, str(__doc__)))
         return
-    explain_one(read_words(ExplainOptions, words))
+    explain_one(parse(words))
 
 
 def explain_one(wanted: ExplainOptions) -> None:

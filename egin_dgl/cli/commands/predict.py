@@ -27,12 +27,16 @@ class PredictOptions:
     trust: bool = option("let the folder name model classes that are not of this package", default=False)
 
 
+def parse(words: list[str]) -> PredictOptions:
+    return read_words(PredictOptions, words)
+
+
 def main() -> None:
     words = sys.argv[1:]
     if {"-h", "--help"} & set(words):
         print(help_text(PredictOptions, str(__doc__)))
         return
-    predict(read_words(PredictOptions, words))
+    predict(parse(words))
 
 
 def predict(asked: PredictOptions) -> None:

@@ -1,0 +1,98 @@
+"""One model on all graphs, as a cross-validation settled it."""
+
+import json
+import statistics
+
+import pytest
+
+from egin_dgl.data import bonds
+from egin_dgl.errors import ConfigError
+from egin_dgl.evaluation.calibration import pooled_temperature
+from egin_dgl.evaluation.history import best_on_validation, kept_record
+from egin_dgl.prediction.trained_run import load_run
+from egin_dgl.runs.reading import find_runs, read_run
+from egin_dgl.runs.run_folder import RunFolder
+
+
+def finish(run_here, folder, *options):
+    return run_here(folder / "final", "cv=final", f"run={folder}", *options)
+
+
+def test_it_takes_settings_epochs_and_temperature_of_the_folds(trained, run_here):
+    folder = trained("model.hidden_dim=8", "seed=5")
+    before = read_run(folder)
+    results = list(before.results.values())
+    summary = finish(run_here, folder)
+    epochs = round(statistics.median(kept_record(result.history).epoch for result in results))
+    assert summary["final"]["epochs"] == epochs
+    assert summary["final"]["temperature"] == pooled_temperature(results)
+    after = read_run(folder / "final")
+    for group in ("model", "dataset", "optimizer", "scheduler", "ewl", "seed"):
+        assert after.settings[group] == before.settings[group]
+    assert len(after.results[0].history) == epochs and after.results[0].parameters == results[0].parameters
+    assert "Trained on all 60 graphs" in (folder / "final" / "card.md").read_text()
+
+
+def test_it_predicts_like_any_other_run(trained, run_here):
+    folder = trained("model.hidden_dim=8")
+    finish(run_here, folder)
+    run, dataset = load_run(folder / "final"), bonds(graphs=60)
+    assert len(run.folds) == 1 and run.calibrated
+    answers = run.predict(dataset)
+    correct = sum(
+        a == dataset.info.class_names[y] for a, y in zip(answers.predicted, dataset.labels, strict=True)
+    )
+    assert correct / 60 > 0.8  # of graphs it was trained on
+    # Again: it is there already.
+    first = json.loads((folder / "final" / "summary.json").read_text())["seconds"]
+    assert finish(run_here, folder)["seconds"] == first
+
+
+def test_of_a_nested_run_the_settings_best_in_the_mean_are_taken(trained, run_here):
+    folder = trained("cv=nested", "cv.k=3", "cv.grid={model: {hidden_dim: [4, 8]}}", "trainer.epochs=4")
+    summary = finish(run_here, folder)
+    widths = {4: [], 8: []}
+    for fold in range(3):
+        for number, found in enumerate(widths.values()):
+            result = RunFolder(folder).fold(fold).candidate(number).progress()
+            found.append(best_on_validation(result.history).chosen_by)
+    means = {width: statistics.fmean(scores) for width, scores in widths.items()}
+    chosen = summary["final"]["chosen"]["model.hidden_dim"]
+    assert means[chosen] == max(means.values())
+    assert load_run(folder / "final").run.settings["model"]["hidden_dim"] == chosen
+
+
+@pytest.mark.parametrize("kind", ["linear", "precomputed"])
+def test_of_a_kernel_the_penalty_best_in_the_mean_is_taken(trained, run_here, kind):
+    folder = trained("model=ewl_kernel", f"model.kind={kind}")
+    summary = finish(run_here, folder)
+    assert summary["final"]["C"] in (0.01, 0.1, 1, 10, 100, 1000) and summary["final"]["epochs"] is None
+    assert load_run(folder / "final").predict(bonds(graphs=60)).probabilities.shape == (60, 2)
+
+
+def test_tables_do_not_count_it(trained, run_here):
+    folder = trained("model.hidden_dim=8")
+    finish(run_here, folder)
+    assert [run.folder for run in find_runs([folder])] == [folder]
+
+
+def test_what_it_needs_is_told(run_here, trained, tmp_path):
+    with pytest.raises(ConfigError, match="cv=final needs run=FOLDER"):
+        run_here(tmp_path / "a", "cv=final")
+    with pytest.raises(ConfigError, match="is not the folder of a run"):
+        run_here(tmp_path / "b", "cv=final", f"run={tmp_path}")
+
+
+def test_a_folder_of_somebody_else_calls_nothing(trained, run_here, tmp_path):
+    """Its settings name a function: it is not called."""
+    import shutil
+
+    folder = tmp_path / "theirs"
+    shutil.copytree(trained("model.hidden_dim=8"), folder, ignore=shutil.ignore_patterns("final"))
+    record = json.loads((folder / "run.json").read_text())
+    canary = tmp_path / "canary"
+    record["settings"]["model"] = {"_target_": "pathlib.Path.touch", "self": str(canary)}
+    (folder / "run.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match="not called on a folder's word"):
+        finish(run_here, folder)
+    assert not canary.exists()
