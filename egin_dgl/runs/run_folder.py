@@ -28,7 +28,7 @@ from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, put_aside, remove_leftovers, write_text, writing
 from egin_dgl.runs.json_file import read_object, write_object
-from egin_dgl.runs.settings import Settings, of_any_version
+from egin_dgl.runs.settings import Settings, deciding, of_any_version
 
 if TYPE_CHECKING:
     from egin_dgl.runs.fold_folder import FoldFolder
@@ -145,7 +145,7 @@ class RunFolder:
         """The summary of the run with these settings, if it has ended here already."""
         if not self.summary.exists() or not self.record.exists():
             return None
-        if of_any_version(self.read_record()["settings"]) != settings:
+        if deciding(of_any_version(self.read_record()["settings"])) != deciding(settings):
             return None
         try:
             summary = read_object(self.summary, SUMMARY)
@@ -192,8 +192,8 @@ class RunFolder:
 
     def check_same(self, digest: str, settings: Settings) -> None:
         before = self.read_record()
-        past = of_any_version(before["settings"])
-        differing = [key for key in settings if past.get(key) != settings[key]]
+        past, now = deciding(of_any_version(before["settings"])), deciding(settings)
+        differing = [key for key in now if past.get(key) != now[key]]
         if before["data_sha256"] != digest:
             differing.append("the data")
         if differing:

@@ -66,3 +66,11 @@ def of_any_version(settings: Settings) -> Settings:
         name: SINCE_IN[name] | settings[name] for name in SINCE_IN if isinstance(settings.get(name), dict)
     }
     return SINCE | settings | groups
+
+
+def deciding(settings: Settings) -> Settings:
+    """Without what only says how results are told: a run made before it was said goes on all the same."""
+    cv = settings.get("cv")
+    if not isinstance(cv, dict):  # of a damaged record
+        return settings
+    return settings | {"cv": {name: value for name, value in cv.items() if name != "holdout"}}
