@@ -115,6 +115,8 @@ def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_net
         raise ConfigError(
             "cv=nested is for networks; a kernel chooses its penalty on validation in cv=ten_fold"
         )
+    if cfg.cv.get("holdout") and cfg.cv.get("fold") is None:
+        raise ConfigError("cv.holdout says that one split is all there is to run: use cv=holdout")
     if cfg.cv.get("grid") and not cfg.cv.validation:
         raise ConfigError("cv=nested chooses on the validation part: leave cv.validation=true")
     if options.patience and not cfg.cv.validation:

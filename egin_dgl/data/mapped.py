@@ -29,8 +29,9 @@ class MappedDataset:
 
     def open(self) -> GraphDataset:
         try:
-            tensors: dict[str, Any] = dict(map_tensors(self.file)[0])
-        except (OSError, SafetensorError) as error:
+            found, _ = map_tensors(self.file)  # the cache keeps words as tensors too
+            tensors: dict[str, Any] = {name: found[name] for name in TENSORS}
+        except (OSError, SafetensorError, KeyError) as error:
             raise DataError(f"the prepared data in {self.file} cannot be read: {error}") from error
         return GraphDataset(**tensors, **self.rest)
 
@@ -57,6 +58,6 @@ def holds(file: Path, dataset: GraphDataset) -> bool:
         tensors, _ = map_tensors(file)
     except (OSError, SafetensorError):
         return False
-    return tensors.keys() == set(TENSORS) and all(
+    return tensors.keys() >= set(TENSORS) and all(
         torch.equal(tensors[name], getattr(dataset, name)) for name in TENSORS
     )

@@ -18,14 +18,15 @@ def gather_arguments(model: type) -> None:
         if "__init__" not in vars(cls):
             continue
         own = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
-        named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        named = [one for one in own if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
         # What a base needs, without a default, is given by the model itself, such as its layers.
         taken = [one for one in named if one.default is not one.empty] if parameters else named
         for one in taken:
             parameters.setdefault(one.name, one)
-        if len(named) == len(own):
+        if not any(one.kind is one.VAR_KEYWORD for one in own):
             break
-    model.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    in_order = sorted(parameters.values(), key=lambda one: (one.kind, one.default is not one.empty))
+    model.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
     told: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         told |= told_arguments(vars(cls).get("__doc__") or "")

@@ -64,7 +64,10 @@ class FoldFolder:
     @property
     def epochs(self) -> int:
         """Those that are done, as far as they are kept."""
-        return len(read_history(self.history)) if self.history.is_file() else 0
+        try:
+            return len(read_history(self.history))
+        except (OSError, KeyError, TypeError, ValueError):  # none, or damaged: it is made again
+            return 0
 
     def candidate(self, number: int) -> "FoldFolder":
         """Of an inner selection."""

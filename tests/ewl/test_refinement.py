@@ -191,7 +191,7 @@ def test_bad_input_is_refused_in_one_sentence():
         (([-1], [0], 2), {}, "ends outside"),
         (([0], [2], [0, 2, 4]), {}, "joins two graphs"),
         (([0.5], [1.0], 2), {}, "must be integers"),
-        ("MUTAG.txt", {}, "cannot read graphs"),
+        ("MUTAG.txt", {}, "cannot read graphs|is not a molecule"),
         (None, {}, "cannot read graphs"),
         (dgl.graph(([0], [1])), {"node_labels": "atom"}, "no node field 'atom'"),
         (([], [], 1), {"node_labels": [{}]}, "hashable"),

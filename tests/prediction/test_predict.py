@@ -84,7 +84,8 @@ def test_a_file_of_molecules_is_answered_in_a_file(molecules, tmp_path, rows):
     assert whole.predicted == [row["predicted"] for row in found]
     pieces = [run.answer(part) for part in run.datasets(ROOT / "examples" / "new_molecules.csv", at_once=4)]
     torch.testing.assert_close(torch.cat([part.probabilities for part in pieces]), whole.probabilities)
-    listed = run.predict(["COC(=O)C=Cc1cc(C#N)co1"])
+    first = rows(ROOT / "examples" / "new_molecules.csv")[0]["smiles"]
+    listed = run.predict([first])
     torch.testing.assert_close(listed.probabilities[0], whole.probabilities[0])
 
 

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 
+import dgl
 import pytest
+import torch
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -44,7 +46,7 @@ MEANT = {
         "ewl.attributes",
     }
     | {"trainer.standardize", "trainer.model.scale_by_size", "dataset.use_edge_features"}
-    | {"cv.validation", "cv.group_duplicates"}
+    | {"cv.validation", "cv.group_duplicates", "cv.final", "cv.holdout"}
     | {"model._partial_", "optimizer._partial_", "scheduler._partial_"},
     "null": {
         "trainer.patience",
@@ -54,7 +56,9 @@ MEANT = {
         "trainer.workers",
     }
     | {"cv.fold", "cv.folds_file", "cv.grid", "model.k", "model.decimals", "ewl.decimals", "resume"}
-    | {"dataset.root", "dataset.url", "dataset.expect"}
+    | {"dataset.root", "dataset.url", "dataset.expect", "cv.split_by"}
+    | {"dataset.id", "dataset.label", "dataset.name", "dataset.part"}
+    | {f"dataset.{side}_{kind}" for side in ("node", "edge") for kind in ("labels", "attributes")}
     | {f"dataset.expect.{size}" for size in ("graphs", "classes", "node_dim", "edge_dim")},
     "0": {
         "model.dropout",
@@ -107,8 +111,30 @@ def up_to_training(cfg, group, run):
     if group in cfg:
         with_checked(cfg, group)  # first, as it refuses most
     cfg = checked(cfg)
-    if "name" not in cfg.dataset:
+    if "root" not in cfg.dataset:
         cut(make_experiment(cfg).dataset, cfg, run)
+
+
+def own_files(folder):
+    """Eight graphs in each kind of file that is a person's own."""
+    (folder / "tables").mkdir()
+    (folder / "tables" / "graphs.csv").write_text(
+        "id,label\n" + "".join(f"g{i},{'ab'[i % 2]}\n" for i in range(8))
+    )
+    (folder / "tables" / "nodes.csv").write_text(
+        "graph,node,kind\n" + "".join(f"g{i},{n},{'xy'[n]}\n" for i in range(8) for n in range(2))
+    )
+    (folder / "tables" / "edges.csv").write_text(
+        "graph,source,target,bond\n" + "".join(f"g{i},0,1,{i % 2}\n" for i in range(8))
+    )
+    (folder / "m.csv").write_text(
+        "smiles,label\n" + "".join(f"CC{'ON'[i % 2]},{'ab'[i % 2]}\n" for i in range(8))
+    )
+    dgl.save_graphs(
+        str(folder / "g.bin"), [dgl.rand_graph(3, 4) for _ in range(8)], {"y": torch.arange(8) % 2}
+    )
+    files = {"csv": "tables", "smiles": "m.csv", "graphs": "g.bin"}
+    return {choice: [f"dataset.path={folder / name}"] for choice, name in files.items()}
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +142,10 @@ def outcomes(tmp_path_factory):
     """(option, value) → None where it was taken, the sentence, or what was raised instead; for each choice of a group."""
     parser, found, done = OverridesParser.create(), {}, set()
     values = {value: parser.parse_override(f"x={value}") for value in BAD}
+    own = own_files(tmp_path_factory.mktemp("own")) | {"bonds": ["dataset.graphs=8"]}
     for group, choice in CHOICES:
-        small = ["dataset.graphs=8"] if choice == "bonds" else ["dataset=bonds", "dataset.graphs=8"]
-        cfg = composed(
-            f"{group}={choice}", "cv.k=4", *(small if group != "dataset" or choice == "bonds" else [])
-        )
+        small = own.get(choice, []) if group == "dataset" else ["dataset=bonds", "dataset.graphs=8"]
+        cfg = composed(f"{group}={choice}", "cv.k=4", *small)
         run = RunFolder(tmp_path_factory.mktemp("run"))
         for key in [*to_try(group, choice, cfg, done), *(ALONE if choice == "smoke" else ())]:
             for value, override in values.items():
@@ -145,7 +170,12 @@ def test_every_value_is_taken_or_refused_in_one_sentence(outcomes):
     for (group, _, key, value), sentence in outcomes.items():
         if sentence is not None:
             assert len(sentence) < 250, sentence
-            assert group in sentence or key.split(".")[-1] in sentence, (key, value, sentence)
+            named = (
+                group,
+                key.split(".")[-1],
+                value.strip("[]"),
+            )  # the option, or the value that is not there
+            assert any(name in sentence for name in named), (key, value, sentence)
 
 
 def test_no_value_is_taken_that_means_nothing(outcomes):
