@@ -1,6 +1,8 @@
 """Graphs that `dgl.save_graphs` wrote, with their classes among the tensors it keeps beside them."""
 
-from collections.abc import Sequence
+import faulthandler
+import os
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +15,12 @@ from egin_dgl.data.dataset import GraphDataset, GraphOptions
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.from_graphs import arrays_of
 from egin_dgl.data.load import content_hash, prepare
+from egin_dgl.data.rawfiles import GIB
 from egin_dgl.errors import ConfigError, DataError
 
 # How DGL's files begin; a foreign file would be read as sizes, and memory taken for them.
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")
+LONGEST = 300  # seconds of computing to read a file
 
 
 def load_dgl_file(
@@ -67,13 +71,76 @@ def read_dgl_file(
     if not is_dgl_file(path):
         raise DataError(f"{path} is not a file that dgl.save_graphs wrote")
     try:
-        graphs, tensors = dgl.load_graphs(str(path))
-    except (dgl.DGLError, RuntimeError, ValueError, KeyError) as error:
-        raise DataError(f"{path} cannot be read ({str(error).splitlines()[-1]}); write it again") from None
-    try:
+        try_apart(partial(_load, path), room=2 * GIB + 50 * path.stat().st_size)
+        graphs, tensors = _load(path)
         return arrays_of(graphs, _classes(path, tensors, label, need_labels), nodes, edges)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def _load(path: Path) -> tuple[list[dgl.DGLGraph], dict[str, torch.Tensor]]:
+    try:
+        graphs, tensors = dgl.load_graphs(str(path))
+        for number, graph in enumerate(graphs):
+            ends = torch.stack(graph.edges())
+            if graph.num_edges() and not 0 <= int(ends.min()) <= int(ends.max()) < graph.num_nodes():
+                raise DataError(
+                    f"it is damaged: an edge of graph {number} ends outside of it; write it again"
+                )
+        return graphs, tensors
+    except (
+        dgl.DGLError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = lines[-1][:200] if lines else type(error).__name__
+        raise DataError(f"it cannot be read ({reason}); write it again") from None
+
+
+def try_apart(read: Callable[[], object], room: int) -> None:
+    """Read in a copy of this process first: DGL believes what a file says of its sizes, and a damaged one can end it.
+
+    The copy has bounds on memory and time; a DataError of its own is raised here too. Where there are no such copies,
+    nothing is tried.
+    """
+    if not hasattr(os, "fork"):
+        return
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            faulthandler.disable()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # DGL's last words
+            bound_process(room)
+            read()
+        except BaseException as error:
+            os.write(tell, str(error).encode()[:4000] or b"it cannot be read")
+        os._exit(0)
+    os.close(tell)
+    with os.fdopen(told, "rb") as pipe:
+        sentence = pipe.read().decode(errors="replace")
+    died = os.waitpid(child, 0)[1] != 0
+    if died or sentence:
+        raise DataError(sentence or "it is damaged: DGL breaks down over it; write it again")
+
+
+def bound_process(room: int) -> None:
+    import resource  # here, as other systems than Unix have none
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    bounds = {
+        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + LONGEST,
+        resource.RLIMIT_AS: pages * resource.getpagesize() + room,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, most in bounds.items():
+        resource.setrlimit(kind, (most, most))
 
 
 def is_dgl_file(path: Path) -> bool:

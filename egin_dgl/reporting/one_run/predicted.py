@@ -36,8 +36,9 @@ class GraphsBar:
 def told(run: TrainedRun, tally: Tally, out: Path) -> str:
     """How many, how sure one may be, how fast, and what was strange."""
     folds = f"{len(run.folds)} folds" if len(run.folds) > 1 else f"fold {run.folds[0].number}"
+    folds = "all graphs" if run.run.settings["cv"].get("final") else folds
     classes = ", ".join(f"{name} {tally.predicted[name]:,}" for name in run.class_names)
-    lines = [f"{run.run.model} of {folds}, {tally.graphs:,} graphs: {classes}"]
+    lines = [f"{run.run.model} of {folds}; {tally.graphs:,} graphs: {classes}"]
     if tally.labelled:
         share = 100 * tally.correct / tally.labelled
         lines.append(
