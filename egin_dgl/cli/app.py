@@ -115,7 +115,7 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     every = [0] if folds.fixed else range(len(folds.parts))
     numbers = every if chosen is None else fold_numbers(chosen)
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
-    folds.save(run.folds)
+    folds.save(run.folds, dataset.ids)
     return folds, splits
 
 

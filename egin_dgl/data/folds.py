@@ -79,7 +79,9 @@ class Folds:
             test=parts[test],
         )
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, ids: Sequence[str] = ()) -> None:
+        """With what graphs are called, where that is more than their numbers from 0 or 1 on."""
+        counted = any(list(ids) == [str(first + i) for i in range(len(ids))] for first in (0, 1))
         record = {
             "dataset": self.dataset,
             "n": self.n,
@@ -88,6 +90,7 @@ class Folds:
             "seed": self.seed,
             "labels_hash": self.labels_hash,
             **({"fixed": True} if self.fixed else {}),
+            **({} if counted else {"ids": list(ids)}),
             "parts": [part.tolist() for part in self.parts],
         }
         write_text(path, json.dumps(record) + "\n")

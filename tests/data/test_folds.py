@@ -202,3 +202,16 @@ def test_parts_that_cannot_be_used(parts, message):
 def test_fewer_groups_than_parts_are_refused():
     with pytest.raises(ConfigError, match="cv.k=3 parts cannot be filled by 2 groups"):
         make_folds(LABELS, 3, groups=LABELS)
+
+
+def test_ids_are_kept_where_they_say_more_than_a_number(tmp_path):
+    folds = make_folds(np.arange(6) % 2, 2)
+    for ids, kept in (
+        ((), None),
+        (tuple("012345"), None),
+        (tuple("123456"), None),
+        (tuple("124567"), list("124567")),
+    ):
+        folds.save(tmp_path / "folds.json", ids)
+        assert json.loads((tmp_path / "folds.json").read_text()).get("ids") == kept
+        assert load_folds(tmp_path / "folds.json", np.arange(6) % 2).k == 2

@@ -51,8 +51,8 @@ def run_audit(dataset, numbers, options) -> None:
         attributes=not options.no_attributes,
         progress=sys.stderr.isatty(),
     )
-    if options.json:
-        print(json.dumps(result.to_dict()))
+    if options.json:  # groups of graphs by their numbers; what these are called, where that is something else
+        print(json.dumps(result.to_dict() | {"ids": list(dataset.names)}))
         return
     console = Console()
     for line in (data_line(dataset), *audit_hints(result, dataset, not options.no_attributes)):
