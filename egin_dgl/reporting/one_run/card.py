@@ -8,7 +8,7 @@ from egin_dgl import arithmetic
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
 from egin_dgl.reporting.wording import CHOSEN
-from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.run_folder import RunFolder, well_formed
 
 
 def write_card(run: RunFolder) -> None:
@@ -26,10 +26,10 @@ def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
     ]
     lines += [f"- training: {training_line(record['settings'])}"]
     lines += [f"- command: `{shlex.join(['python', 'scripts/train.py', *words])}`"]
-    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in versions_of(record).items())
     lines += [
         f"- made with {versions}",
-        f"- on {arithmetic.in_words(record['arithmetic'])}, device {summary['device']}, {summary['seconds']:.0f} s",
+        f"- on {machine(record)}, device {summary['device']}, {summary['seconds']:.0f} s",
         "",
     ]
     lines += ["## What it is worth", ""]
@@ -38,6 +38,17 @@ def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
     lines += [f"egin explain run={shlex.quote(str(folder))} input=FILE graph=ID", "```", ""]
     lines += ["Probabilities " + calibration_line(summary), ""]
     return "\n".join(lines)
+
+
+def versions_of(record: dict) -> dict:
+    known = record.get("versions")
+    return known if isinstance(known, dict) else {}
+
+
+def machine(record: dict) -> str:
+    """The processor; earlier versions did not note it."""
+    known = record.get("arithmetic")
+    return arithmetic.in_words(known) if known is not None and well_formed(known) else "an unknown processor"
 
 
 def command(run: RunFolder) -> list[str]:
