@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
+
+import yaml
 
 from egin_dgl.cli.nearest import nearest
 from egin_dgl.cli.own import own_folder
 from egin_dgl.errors import ConfigError
+from egin_dgl.ranges import read
 
 T = TypeVar("T")
-TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def read_words(kind: type[T], words: Sequence[str]) -> T:
@@ -23,28 +26,25 @@ def read_words(kind: type[T], words: Sequence[str]) -> T:
             raise ConfigError(
                 f"there is no option {name!r}; valid: {', '.join(known)}{nearest(name, list(known))}"
             )
-        given[name] = read_value(name, value, str(known[name].type))
+        given[name] = read_value(name, value, known[name].type)
     missing = [n for n, f in known.items() if f.default is MISSING and n not in given]
     if missing:
         raise ConfigError(f"needed: {', '.join(f'{name}=…' for name in missing)}")
     return kind(**given)
 
 
-def read_value(name: str, value: str, kind: str) -> object:
-    """A word as the type that the field declares."""
-    if value in ("null", "none", "") and "None" in kind:
+def read_value(name: str, value: str, kind: Any) -> object:
+    """A word as the type and range that the field declares."""
+    if value in ("null", "") and NoneType in get_args(kind):
         return None
-    if "bool" in kind:
-        if value.lower() not in TRUTH:
-            raise ConfigError(f"{name} must be true or false, got {value!r}")
-        return TRUTH[value.lower()]
-    if "int" in kind:
-        if not value.lstrip("-").isdecimal():
-            raise ConfigError(f"{name} must be a whole number, got {value!r}")
-        return int(value)
-    if not value:
-        raise ConfigError(f"{name} is empty")
-    return value
+    if kind is str or str in get_args(kind):
+        if not value:
+            raise ConfigError(f"{name} is empty")
+        return value
+    try:
+        return read(name, yaml.safe_load(value), kind)
+    except yaml.YAMLError:
+        raise ConfigError(f"{name} cannot be {value!r}") from None
 
 
 def help_text(kind: type, usage: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from egin_dgl.cli.keywords import help_text, read_words
+from egin_dgl.ranges import Count
 
 
 def option(help: str, **default: object):
@@ -22,7 +23,7 @@ class PredictOptions:
     fold: int | None = option("one fold's model; null: all folds, their probabilities averaged", default=None)
     strict: bool = option("refuse labels never seen in training, instead of counting them", default=False)
     embeddings: str | None = option("CSV to write embeddings into, of the fold or of the first", default=None)
-    at_once: int = option("graphs read at once", default=1024)
+    at_once: Count = option("graphs read at once", default=1024)
     device: str = option("auto, cpu, cuda, cuda:1", default="auto")
     trust: bool = option("let the folder name model classes that are not of this package", default=False)
 
