@@ -24,7 +24,6 @@ from egin_dgl.files import put_aside
 from egin_dgl.reporting.data_line import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
-from egin_dgl.reporting.one_run.publish import publish
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.predictions_file import write_predictions
 from egin_dgl.runs.run_folder import RunFolder
@@ -66,6 +65,8 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
     run.claim(experiment.model, dataset.info.name, dataset.digest, settings)
     folds, splits = cut(dataset, cfg, run)
     results = train_all(experiment, splits, cfg, run, share)
+    from egin_dgl.reporting.one_run.publish import publish  # here, as matplotlib takes a while to load
+
     summary = {
         "model": experiment.model,
         "dataset": dataset.info.name,

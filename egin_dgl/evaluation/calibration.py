@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -25,6 +24,8 @@ LARGEST = 50.0  # and 1 / LARGEST is the smallest temperature
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """T for scores (n, classes) and classes (n,)."""
+    from scipy.optimize import minimize_scalar  # here, as it takes a while to load and a run begins without it
+
     scores = logits.double()
 
     def cost(log_t: float) -> float:

@@ -35,11 +35,27 @@ def fused_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch) ->
     """Class scores of a model in training; None where it is not made of such blocks, as with other normalisations."""
     if not torch.is_grad_enabled() or len(batch.node_feats) < 2:
         return None
+    network = network_of(model, layers, batch, training=True)
+    return None if network is None else Fused.apply(network, *network.parameters())
+
+
+@torch.no_grad()
+def measured_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch, rows: int) -> Tensor | None:
+    """Class scores of a model in evaluation, whose normalisations take on the statistics of the first `rows` nodes of the
+    batch as they are reached; None as above, and where there is no such row."""
+    network = network_of(model, layers, batch, training=False) if rows else None
+    return None if network is None else network.measured(rows)
+
+
+def network_of(
+    model: Classifier, layers: Sequence[SumLayer], batch: Batch, training: bool
+) -> Network | None:
+    """One pass over a batch; None where the model is not made of such blocks, all of them `training` or none."""
     if type(model.readout) not in (SumPooling, AvgPooling) or not 0 <= model.dropout.p < 1:
         return None
     maps = [score for score in model.scores if type(score) is nn.Linear]
     stacks = all_or_none(
-        blocks_of(conv.ending(), norm) for conv, norm in zip(layers, model.norms, strict=True)
+        blocks_of(conv.ending(), norm, training) for conv, norm in zip(layers, model.norms, strict=True)
     )
     if stacks is None or len(maps) < len(model.scores):
         return None
@@ -48,8 +64,7 @@ def fused_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch) ->
     scores = Scores(
         maps, pooled(batch), factor(model, batch), model.dropout.p if model.dropout.training else 0.0
     )
-    network = Network([Layer(*each) for each in parts], scores, batch.node_feats)
-    return Fused.apply(network, *network.parameters())
+    return Network([Layer(*each) for each in parts], scores, batch.node_feats)
 
 
 def factor(model: Classifier, batch: Batch) -> Tensor | float:
@@ -59,20 +74,20 @@ def factor(model: Classifier, batch: Batch) -> Tensor | float:
     return model.scale
 
 
-def blocks_of(mlp: nn.Module, last_norm: nn.Module) -> list[NormBlock] | None:
+def blocks_of(mlp: nn.Module, last_norm: nn.Module, training: bool) -> list[NormBlock] | None:
     """The MLP of a layer and the normalisation after it as blocks; None where they are anything else."""
-    if type(mlp) is not MLP or any(step.p for step in mlp if isinstance(step, nn.Dropout)):
+    if type(mlp) is not MLP or training and any(step.p for step in mlp if isinstance(step, nn.Dropout)):
         return None
     steps = [step for step in mlp if not isinstance(step, nn.Dropout)]
     linears, norms, relus = steps[::3], [*steps[1::3], last_norm], steps[2::3]
     if len(linears) != len(norms) or any(type(relu) is not nn.ReLU for relu in relus):
         return None
-    return all_or_none(map(block_of, linears, norms))
+    return all_or_none(block_of(*each, training) for each in zip(linears, norms, strict=True))
 
 
-def block_of(linear: nn.Module, norm: nn.Module) -> NormBlock | None:
-    """Both as a block; None where they are not what they seem, not in training, or a hook waits for their call."""
-    if type(linear) is not nn.Linear or type(norm) is not BatchNorm or not norm.training:
+def block_of(linear: nn.Module, norm: nn.Module, training: bool) -> NormBlock | None:
+    """Both as a block; None where they are not what they seem, in another mode, or a hook waits for their call."""
+    if type(linear) is not nn.Linear or type(norm) is not BatchNorm or norm.training != training:
         return None
     if linear._forward_hooks or linear._forward_pre_hooks or norm._forward_hooks or norm._forward_pre_hooks:
         return None

@@ -3,7 +3,8 @@
 Made anew for each step: the objects hold on to what the gradient needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -52,6 +53,16 @@ class NormBlock:
         self.saved = x, weight, linear, batch_mean, inverse, y.relu_()
         return y
 
+    def measured(self, x: Tensor, weight: Tensor, rows: int) -> Tensor:
+        """The same in evaluation, with the mean and variance of the first `rows` rows, which become the running ones."""
+        linear = x @ weight.t()
+        mean = linear[:rows].mean(0)
+        variance = linear.sub_(mean)[:rows].square().mean(0)
+        torch.add(mean, self.bias, out=self.running.mean)
+        self.running.variance.copy_(variance)
+        factor = self.scale * variance.add_(self.eps).rsqrt_()
+        return torch.addcmul(self.shift, linear, factor, out=linear).relu_()
+
     def backward(self, grad: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The gradient of x W^T, and those of the parameters."""
         x, _, linear, mean, inverse, y = self.saved
@@ -77,7 +88,8 @@ class Layer:
     def parameters(self) -> list[Tensor | None]:
         return [self.eps, self.edge_half, *(p for block in self.blocks for p in block.parameters())]
 
-    def forward(self, h: Tensor) -> Tensor:
+    def forward(self, h: Tensor, through: Callable = NormBlock.forward) -> Tensor:
+        """`through(block, x, weight)` is how a block is computed."""
         summed = self.sums.apply(h)
         rows = len(summed) // len(h)
         x = summed.view(len(h), -1)
@@ -90,9 +102,9 @@ class Layer:
             weight = weight.unflatten(1, (-1, rows)).transpose(1, 2).flatten(1)
         elif self.edge_half is not None:
             x = torch.cat([x, self.edge_half], dim=1)
-        x = first.forward(x, weight)
+        x = through(first, x, weight)
         for block in others:
-            x = block.forward(x, block.weight)
+            x = through(block, x, block.weight)
         return x
 
     def backward(self, grad: Tensor, to_nodes: bool) -> tuple[Tensor | None, list[Tensor | None]]:
@@ -171,6 +183,13 @@ class Network:
         for layer in self.layers:
             depths.append(layer.forward(depths[-1]))
         self.follow_statistics()
+        return self.scores.forward(depths)
+
+    def measured(self, rows: int) -> Tensor:
+        """In evaluation, every block with the statistics of the first `rows` nodes."""
+        depths = [self.node_feats]
+        for layer in self.layers:
+            depths.append(layer.forward(depths[-1], partial(NormBlock.measured, rows=rows)))
         return self.scores.forward(depths)
 
     def follow_statistics(self) -> None:

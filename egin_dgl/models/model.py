@@ -64,6 +64,21 @@ def logits_of(model: nn.Module, batch: Batch) -> Tensor:
     return model(batch.graph, batch.node_feats, batch.edge_feats)
 
 
+@runtime_checkable
+class Measures(Protocol):
+    """A model that can measure its batch normalisations on the way to its class scores, as `GraphClassifier` does."""
+
+    def measure_on(self, batch: Batch, rows: int) -> Tensor | None: ...
+
+
+def measured_logits_of(model: nn.Module, batch: Batch, rows: int) -> Tensor | None:
+    """Class scores of a batch, every batch normalisation set to the statistics of its first `rows` nodes, in one pass; None
+    where the model knows no such way."""
+    if isinstance(model, Measures) and may_shorten(model, batch, "measure_on", "on_batch"):
+        return model.measure_on(batch, rows)
+    return None
+
+
 def embeddings_of(model: nn.Module, batch: Batch) -> Tensor:
     """Graph embeddings of a batch, found in the same way."""
     if may_shorten(model, batch, "embed_batch", "embed"):

@@ -4,7 +4,6 @@ import math
 import time
 from contextlib import closing
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Protocol
 
 import torch
@@ -25,6 +24,7 @@ from egin_dgl.training.class_weights import balanced_weights
 from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.interruption import asked_to_end, end_if_asked, whole_epochs
 from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
+from egin_dgl.training.looking import Looking
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import (
     Evaluation,
@@ -32,8 +32,6 @@ from egin_dgl.training.passes import (
     InTraining,
     embed,
     evaluate,
-    measuring_batches,
-    scores_of,
 )
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
@@ -60,9 +58,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
         return progress
 
     dataset, make_model, metadata = prepared(dataset, job)
-    train, validation, test = (
-        GraphLoader(dataset, part, options.batch_size) for part in (split.train, split.validation, split.test)
-    )
+    train = GraphLoader(dataset, split.train, options.batch_size)
     generator = seed_torch(job.seed, job.fold, 0)
     model = network(make_model(dataset.info)).to(job.device)
     weights = FlatWeights(model)
@@ -88,7 +84,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     if options.class_weights:
         class_weights = balanced_weights(dataset.labels[torch.as_tensor(split.train)], dataset.info.classes)
     training = InTraining(model, weights, evaluated, optimizer, scaler, options, class_weights)
-    rows = measuring_batches(dataset, split.train, options.statistics == "sample", generator)
+    looking = Looking(dataset, split, options, generator, read_test=not job.test_once)
     unread = Evaluation.of_nothing(len(split.test), dataset.info.classes)
     validation_labels = dataset.labels[torch.as_tensor(split.validation)].cpu()
 
@@ -99,9 +95,8 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             lr = optimizer.param_groups[0]["lr"]
             batches = train.shuffled(seed_torch(job.seed, job.fold, epoch))
             train_loss, train_accuracy, grad_norm = training.epoch(batches, epoch, len(train))
-            current = evaluated.current(rows, partial(scores_of, options=options))
-            on_validation = evaluate(current, validation, options) if len(validation) else None
-            on_test = unread if job.test_once or not len(test) else evaluate(current, test, options)
+            looked = looking.look(evaluated)
+            on_validation, on_test = looked.validation, looked.test or unread
             validation_loss = on_validation.loss if on_validation else math.nan
             if isinstance(scheduler, ReduceLROnPlateau):
                 scheduler.step(train_loss if on_validation is None else validation_loss)
@@ -125,18 +120,19 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             record = with_choice(history, record, options.window)
             history.append(record)
             test_logits.append(on_test.logits)
-            tracker.epoch(record, epsilons(current))
+            tracker.epoch(record, epsilons(looked.model))
             on_epoch(job.fold, record)
 
             # Without validation there is nothing honest to choose by: the best weights are the last.
             last = ended(history, options)
             if best_on_validation(history) is record if on_validation else last:
-                folder.save_weights(current, metadata | {"epoch": epoch})
+                folder.save_weights(looked.model, metadata | {"epoch": epoch})
             if last or asked_to_end() or epoch % options.checkpoint_every == 0:
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 folder.save_progress(Progress(history, test_logits, content))
                 end_if_asked()
         kept = folder.load_weights(model)
+        validation, test = looking.validation, looking.test
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
             tracker.embeddings(*embed(model, test), split.test)

@@ -49,16 +49,21 @@ class EvaluatedModel:
             average.data.lerp_(current.data, share)
 
     @torch.no_grad()
-    def current(self, batches: Batches, call: Callable) -> nn.Module:
-        """The model to evaluate, in evaluation mode; `batches` are the training part, `call(model, batch)` a pass."""
+    def followed(self) -> nn.Module:
+        """The model to evaluate, in evaluation mode, its statistics still the running averages of training."""
         if self.follows:
             if self.decay is None:
                 self.take(1.0)
             for own, followed in zip(self.copy.buffers(), self.model.buffers(), strict=True):
                 own.copy_(followed)
-            if self.measured:
-                measure(self.copy, batches, call)
         return self.copy.eval()
+
+    def current(self, batches: Batches, call: Callable) -> nn.Module:
+        """The same with statistics measured; `batches` are the training part, `call(model, batch)` a pass."""
+        model = self.followed()
+        if self.measured:
+            measure(model, batches, call)
+        return model
 
     def state_dict(self) -> dict:
         return {"steps": self.steps, "weights": [tensor.data for tensor in self.average.tensors]}

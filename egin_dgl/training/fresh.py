@@ -11,8 +11,9 @@ from typing import Any
 
 from egin_dgl import arithmetic
 from egin_dgl.errors import TrainingError
+from egin_dgl.training.forking import spawning
 from egin_dgl.training.interruption import heeding_signals
-from egin_dgl.training.workers import end_with_parent, spawning
+from egin_dgl.training.workers import end_with_parent
 
 
 def in_fresh_process(reproducible: str, function: Callable, *arguments: Any) -> Any:

@@ -21,13 +21,14 @@ from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.ewl.kernel_machine import KernelMachine
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tracking import FoldTracker
 
 
 def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
     """Count the colours of all graphs by the training graphs' table, then fit one machine per value of C."""
+    from egin_dgl.ewl.kernel_machine import KernelMachine  # here, as networks need no scikit-learn
+
     before = job.folder.progress()
     if isinstance(before, FoldResult):
         job.folder.mend(before)

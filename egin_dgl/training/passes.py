@@ -102,9 +102,13 @@ def scores_of(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor
 def evaluate(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> Evaluation:
     model.eval()
     scores = torch.cat([scores_of(model, batch, options) for batch in loader])
-    truth = torch.cat([batch.labels for batch in loader])
-    correct = int((scores.argmax(dim=1) == truth).sum())
-    return Evaluation(cross_entropy(scores, truth).item(), correct / len(truth), scores.cpu())
+    return judged(scores, torch.cat([batch.labels for batch in loader]))
+
+
+def judged(scores: Tensor, labels: Tensor) -> Evaluation:
+    """What class scores (B, classes) are worth, given the classes (B,)."""
+    correct = int((scores.argmax(dim=1) == labels).sum())
+    return Evaluation(cross_entropy(scores, labels).item(), correct / len(labels), scores.cpu())
 
 
 @torch.no_grad()
@@ -124,7 +128,7 @@ def mixed_precision(device: torch.device, options: TrainerOptions) -> torch.auto
 
 
 def measuring_batches(
-    dataset: GraphDataset, graphs: Indices, sample: bool, generator: torch.Generator
+    dataset: GraphDataset, graphs: Indices, sample: bool = False, generator: torch.Generator | None = None
 ) -> GraphLoader:
     """The graphs in batches of about MOST_ROWS nodes and edges; as a `sample`, one such batch drawn at random."""
     measured = torch.as_tensor(graphs, dtype=torch.int64)
@@ -137,4 +141,4 @@ def measuring_batches(
 
 def all_batches(dataset: GraphDataset) -> GraphLoader:
     """All graphs, in order."""
-    return measuring_batches(dataset, range(len(dataset)), False, torch.Generator())
+    return measuring_batches(dataset, range(len(dataset)))

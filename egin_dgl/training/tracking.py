@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 from google.protobuf import text_format
+from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
@@ -46,10 +47,9 @@ class FoldTracker:
         if record.C is not None:  # which penalty this step is: steps are whole numbers
             scalars["kernel/C"] = record.C
         scalars |= {f"{EPSILON}{layer}": eps for layer, eps in epsilons.items()}
+        known = {tag: value for tag, value in scalars.items() if value == value}  # NaN: no such part
         with writing_events(self.folder):
-            for tag, value in scalars.items():
-                if value == value:  # NaN: no such part
-                    self.writer.add_scalar(tag, value, record.epoch)
+            write_scalars(self.writer, known, record.epoch)
 
     def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
         """The test part for the projector, each point with its graph's number, class and prediction."""
@@ -88,14 +88,15 @@ def track_run(
     embeddings of all folds, which are named. The mean of a curve has the name that it has in the folds."""
     with writing_events(folder), SummaryWriter(str(folder)) as writer:
         means = mean_curves(histories) | epsilon_means(folds.values())
-        layout = {}
-        for tag, (mean, std) in means.items():
-            write_curve(writer, tag, mean)
-            if tag in CURVES:
-                band = [f"spread/{tag.replace('/', '_')}/{end}" for end in ("low", "high")]
-                for name, values in zip(band, (mean - std, mean + std), strict=True):
-                    write_curve(writer, name, values)
-                layout[tag] = ["Margin", [tag, *band]]
+        curves, layout = {tag: mean for tag, (mean, _) in means.items()}, {}
+        for tag in (tag for tag in CURVES if tag in means):
+            mean, std = means[tag]
+            band = [f"spread/{tag.replace('/', '_')}/{end}" for end in ("low", "high")]
+            curves |= dict(zip(band, (mean - std, mean + std), strict=True))
+            layout[tag] = ["Margin", [tag, *band]]
+        for step in range(max(map(len, curves.values()))):
+            at_step = {tag: float(values[step]) for tag, values in curves.items() if step < len(values)}
+            write_scalars(writer, at_step, step + 1)
         writer.add_custom_scalars({"mean ± std over folds": layout})
         for name, figure in figures.items():
             writer.add_figure(name, figure, close=False)
@@ -149,9 +150,10 @@ def epsilon_curves(folder: Path) -> dict[str, dict[int, float]]:
     return curves
 
 
-def write_curve(writer: SummaryWriter, tag: str, values: Iterable[float]) -> None:
-    for step, value in enumerate(values, start=1):
-        writer.add_scalar(tag, value, step)
+def write_scalars(writer: SummaryWriter, values: Mapping[str, float], step: int) -> None:
+    """All in one event: `add_scalar` makes one of each, which takes as long as a step of training."""
+    summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
+    writer._get_file_writer().add_summary(summary, step)
 
 
 def join_embeddings(folder: Path, folds: Mapping[str, Path]) -> None:

@@ -21,6 +21,7 @@ from egin_dgl.data.mapped import MappedDataset, mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.training.cores import Share, turn
+from egin_dgl.training.forking import worker_context
 from egin_dgl.training.interruption import GRACE, Interrupted, heed_as_worker
 from egin_dgl.training.job import FoldJob, OnEpoch
 
@@ -57,7 +58,7 @@ def in_this_process(dataset, jobs, on_epoch, share: Share) -> list[FoldResult | 
 
 
 def in_pool(dataset, jobs, on_epoch, share: Share, workers: int) -> list[FoldResult | TrainingError]:
-    context = spawning()
+    context = worker_context()
     events = context.Queue()
     with mapped(dataset, jobs[0].folder.path.parent) as lent:
         pool = ProcessPoolExecutor(workers, context, initialize_worker, (lent, events, share))
@@ -85,15 +86,6 @@ def outcome_of(job: FoldJob, future: Future) -> FoldResult | TrainingError:
         raise TrainingError(
             "a worker process died (killed, or out of memory?); finished folds are kept"
         ) from None
-
-
-def spawning() -> multiprocessing.context.SpawnContext:
-    """Spawned, not forked: a forked child inherits OpenMP and CUDA state that it cannot use."""
-    default = multiprocessing.get_start_method(allow_none=True)
-    if default not in (None, *multiprocessing.get_all_start_methods()):
-        # A job of joblib's: the default there is joblib's own, which a child is told of and does not know.
-        multiprocessing.set_start_method("spawn", force=True)
-    return multiprocessing.get_context("spawn")
 
 
 def follow(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:

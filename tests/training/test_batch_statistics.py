@@ -2,17 +2,22 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from egin_dgl.data import bonds
+from egin_dgl.data.folds import Split
 from egin_dgl.data.loader import GraphLoader
-from egin_dgl.models import EGINE, PNA, GatedGCN
+from egin_dgl.models import EGIN, EGINC, EGINE, GIN, PNA, GatedGCN
 from egin_dgl.training import passes
 from egin_dgl.training.batch_statistics import Moments, measure
+from egin_dgl.training.evaluated import EvaluatedModel
+from egin_dgl.training.looking import Looking
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import measuring_batches, scores_of
+from egin_dgl.training.weights import FlatWeights
 
 OPTIONS = TrainerOptions()
 MODELS = {"EGIN-E": EGINE, "GatedGCN": GatedGCN, "PNA": PNA}
@@ -123,3 +128,50 @@ def test_a_large_part_is_taken_in_batches_or_sampled(data, monkeypatch):
     assert len(rows) > 3 and max(rows) <= 400
     (sample,) = measuring_batches(data, range(60), True, generator)
     assert sample.graph.num_nodes() + sample.graph.num_edges() <= 400
+
+
+@pytest.mark.parametrize("empty", ["nothing", "validation", "test"])
+@pytest.mark.parametrize("kind", [EGIN, EGINC, EGINE, GIN])
+@pytest.mark.parametrize("options", [{}, {"learn_eps": True, "mlp_dropout": 0.3}, {"readout": "mean", "mlp_layers": 3}])
+def test_one_pass_over_all_parts_measures_and_answers_alike(data, kind, options, empty):
+    """Statistics of the training rows alone, and the scores that a model with these statistics gives."""
+    double = as_double(data)
+    torch.manual_seed(0)
+    model = kind(double.info, hidden_dim=8, layers=3, **options).double()
+    for weight in model.parameters():
+        weight.data += 0.1 * torch.randn_like(weight)
+    parts = {"validation": np.arange(5, 25), "test": np.r_[0:5, 25:30]} | {empty: np.arange(0)}
+    split = Split(np.arange(30, 60), parts["validation"], parts["test"])
+    looking = Looking(double, split, OPTIONS, torch.Generator(), read_test=True)
+    evaluated = EvaluatedModel(model, FlatWeights(model), None, measured=True)
+    at_once = looking.in_one_pass(evaluated)
+    found = statistics(at_once.model)
+    looking.whole = None
+    expected = looking.look(evaluated)
+    torch.testing.assert_close(found, statistics(expected.model), rtol=1e-10, atol=1e-12)
+    for part in ("validation", "test"):
+        one, other = getattr(at_once, part), getattr(expected, part)
+        assert (one is None) == (other is None) == (part == empty)
+        if one is not None:
+            torch.testing.assert_close(one.logits, other.logits, check_dtype=False, rtol=1e-5, atol=1e-5)
+            assert one.accuracy == other.accuracy and one.loss == pytest.approx(other.loss)
+
+
+def test_what_one_pass_cannot_do_is_left_to_several(data, monkeypatch):
+    """Other normalisations and models, other precisions, parts that are too large."""
+    split = Split(np.arange(30), np.arange(30, 45), np.arange(45, 60))
+
+    def in_one_pass(model, **options):
+        options = TrainerOptions(**options)
+        evaluated = EvaluatedModel(model, FlatWeights(model), 0.9, options.statistics != "running")
+        looking = Looking(data, split, options, torch.Generator(), read_test=True)
+        assert looking.look(evaluated).test is not None
+        return looking.whole is not None and looking.in_one_pass(evaluated) is not None
+
+    assert in_one_pass(EGINE(data.info))
+    assert not in_one_pass(EGINE(data.info, norm="layer"))
+    assert not in_one_pass(PNA(data.info))
+    assert not in_one_pass(EGINE(data.info), precision="bf16")
+    assert not in_one_pass(EGINE(data.info), statistics="sample")
+    monkeypatch.setattr(passes, "MOST_ROWS", 300)
+    assert not in_one_pass(EGINE(data.info))

@@ -57,7 +57,7 @@ def test_nothing_goes_through_shared_memory(data, make_job):
     seen = set()
 
     def watch(fold, record):
-        for pid in (os.getpid(), *children(os.getpid())):
+        for pid in (os.getpid(), *descendants(os.getpid())):
             with suppress(OSError), open(f"/proc/{pid}/maps") as maps:
                 seen.update(os.path.basename(line.split()[-1]) for line in maps if "/" in line)
 
@@ -95,7 +95,7 @@ def test_workers_end_when_their_parent_is_killed(start, tmp_path):
     parent = start("dataset=bonds", "trainer.epochs=5000", "trainer.workers=2", f"hydra.run.dir={tmp_path}")
     try:
         wait_for(lambda: len(list(tmp_path.glob("fold_*/events*"))) >= 2, 300)
-        workers = children(parent.pid)
+        workers = descendants(parent.pid)
         assert len(workers) >= 2
     finally:
         parent.kill()
@@ -103,9 +103,11 @@ def test_workers_end_when_their_parent_is_killed(start, tmp_path):
     wait_for(lambda: not any(alive(pid) for pid in workers), 60)
 
 
-def children(pid):
+def descendants(pid):
+    """Children, and theirs: workers are those of the server that they are forked from."""
     with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
+        children = [int(child) for child in file.read().split()]
+    return [*children, *(below for child in children for below in descendants(child))]
 
 
 def alive(pid):

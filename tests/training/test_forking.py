@@ -1,0 +1,45 @@
+"""The server that fold workers are forked from."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from egin_dgl.training.forking import HAS_SERVER
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = """
+import os, sys
+
+def tell(file):
+    loaded = {"torch", "dgl", "egin_dgl.training.engine"} <= sys.modules.keys()
+    file.write_text(f"{loaded} {len(os.listdir('/proc/self/task'))} {sys.modules['egin_dgl'].__file__}")
+"""
+PARENT = """
+import sys
+from pathlib import Path
+from egin_dgl.training.forking import start_server, worker_context
+from worker import tell
+if __name__ == "__main__":
+    start_server()
+    assert "torch" not in sys.modules
+    child = worker_context().Process(target=tell, args=(Path("told"),))
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.skipif(not HAS_SERVER, reason="this Python or system has no such server: workers are spawned")
+def test_it_has_all_that_a_worker_needs_no_thread_and_nobody_elses_package(tmp_path):
+    """A worker is there with torch and DGL loaded, which its parent has not; a package in the current folder is not taken."""
+    scripts, here = tmp_path / "scripts", tmp_path / "here"
+    (here / "egin_dgl").mkdir(parents=True)
+    (here / "egin_dgl" / "__init__.py").write_text("__file__ = 'somebody else'")
+    scripts.mkdir()
+    (scripts / "worker.py").write_text(WORKER)
+    (scripts / "parent.py").write_text(PARENT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, scripts / "parent.py"], cwd=here, env=environment, check=True, timeout=120)
+    assert (here / "told").read_text() == f"True 1 {ROOT / 'egin_dgl' / '__init__.py'}"
