@@ -96,6 +96,10 @@ REFUSED = {
         [*TABLES, "cv.folds_file=5"],
         "cv.folds_file must be the path of a file or null, got 5",
     ),
+    "several targets": (
+        [*TABLES, "dataset.label=[label,part]"],
+        "dataset.label must be the name of one column, as each graph has one class here (single-label",
+    ),
     "no path": (["dataset=csv"], "dataset.path"),
     "no file": (["dataset=smiles", "dataset.path=none.csv"], "cannot read none.csv: No such file"),
     "no class": (["dataset=smiles", f"dataset.path={EXAMPLES}/new_molecules.csv"], "has no column 'label'"),

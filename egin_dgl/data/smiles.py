@@ -14,7 +14,7 @@ from egin_dgl.data.from_graphs import end_to_end
 from egin_dgl.data.load import content_hash, prepare
 from egin_dgl.data.molecules import FEATURES, chemistry, read_molecule
 from egin_dgl.data.tables import Table, read_pieces
-from egin_dgl.data.targets import Class, check_classes, class_column
+from egin_dgl.data.targets import Class, OneColumn, check_classes, class_column
 from egin_dgl.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class MoleculeColumns:
 def load_smiles(
     path: str,
     smiles: str = "smiles",
-    label: str = "label",
+    label: OneColumn = "label",
     id: str | None = None,
     part: str | None = None,
     features: str = "tu",
