@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -85,8 +87,8 @@ def test_a_file_of_molecules_is_answered_in_a_file(molecules, tmp_path, rows):
     pieces = [run.answer(part) for part in run.datasets(ROOT / "examples" / "new_molecules.csv", at_once=4)]
     torch.testing.assert_close(torch.cat([part.probabilities for part in pieces]), whole.probabilities)
     first = rows(ROOT / "examples" / "new_molecules.csv")[0]["smiles"]
-    listed = run.predict([first])
-    torch.testing.assert_close(listed.probabilities[0], whole.probabilities[0])
+    for several in ([first], pd.Series([first]), np.array([first])):
+        torch.testing.assert_close(run.predict(several).probabilities[0], whole.probabilities[0])
 
 
 def test_known_classes_are_compared(molecules, tmp_path):
