@@ -96,9 +96,7 @@ def read_smiles(path: Path, columns: MoleculeColumns, need_labels: bool = True) 
     if need_labels:
         check_classes(classes, lines, str(path), columns.label)
     if arrays.skipped:
-        arrays = arrays.noting(
-            f"{len(arrays.skipped)} molecule(s) left out, the first is {arrays.skipped[0]}"
-        )
+        arrays = arrays.noting(f"{len(arrays.skipped)} molecule(s) left out: {'; '.join(arrays.skipped)}")
     return arrays
 
 
