@@ -85,6 +85,9 @@ def test_a_class_that_parts_lack_is_told(run_here, tmp_path, caplog):
     options = ["dataset=smiles", f"dataset.path={tmp_path}/rare.csv", "dataset.label=activity"]
     run_here(tmp_path / "run", *options, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
     assert "class rare has 3 graph(s) for 5 parts: only part(s)" in caplog.text
+    caplog.clear()
+    run_here(tmp_path / "stratified", *options, "cv.k=5", "cv.fold=0", *QUICK)
+    assert "only part(s)" not in caplog.text
 
 
 def test_groups_of_two_kinds_are_joined():
