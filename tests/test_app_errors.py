@@ -17,6 +17,7 @@ from egin_dgl.cli.words import current_name
             ["model.hiden_dim=3"],
             r"no option 'model.hiden_dim'; valid in model: .*\(did you mean hidden_dim\?\)",
         ),
+        (["cv=nested", "cv.grid={nothing: 1}"], r"Could not override 'cv.grid'"),
         (["dataset=bonds", "model.readout=add"], r"model.readout must be one of sum, mean, max, got 'add'"),
         (["dataset=tu"], r"Missing mandatory value: dataset.name"),
         (["dataset=bonds", "optimizer.lr=-1"], r"optimizer.lr must be a number from 0 on, got -1"),

@@ -77,6 +77,19 @@ def test_scaffolds_stay_together(run_here, tmp_path, caplog):
     assert "more than one of 14 parts would hold: parts differ in size" in caplog.text
 
 
+def test_a_class_that_parts_lack_is_told(run_here, tmp_path, caplog):
+    """Also one with fewer molecules than there are parts."""
+    lines = (EXAMPLES / "molecules.csv").read_text().splitlines()
+    rare = [line.rpartition(",")[0] + ",rare" for line in lines[1:4]]
+    (tmp_path / "rare.csv").write_text("\n".join([lines[0], *rare, *lines[4:]]) + "\n")
+    options = ["dataset=smiles", f"dataset.path={tmp_path}/rare.csv", "dataset.label=activity"]
+    run_here(tmp_path / "run", *options, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
+    assert "class rare has 3 graph(s) for 5 parts: only part(s)" in caplog.text
+    caplog.clear()
+    run_here(tmp_path / "stratified", *options, "cv.k=5", "cv.fold=0", *QUICK)
+    assert "only part(s)" not in caplog.text
+
+
 def test_groups_of_two_kinds_are_joined():
     one, other = np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])
     assert merged([one]).tolist() == one.tolist()
@@ -95,6 +108,10 @@ REFUSED = {
     "a number as file": (
         [*TABLES, "cv.folds_file=5"],
         "cv.folds_file must be the path of a file or null, got 5",
+    ),
+    "several targets": (
+        [*TABLES, "dataset.label=[label,part]"],
+        "dataset.label must be the name of one column, as each graph has one class here (single-label",
     ),
     "no path": (["dataset=csv"], "dataset.path"),
     "no file": (["dataset=smiles", "dataset.path=none.csv"], "cannot read none.csv: No such file"),

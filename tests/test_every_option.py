@@ -25,7 +25,6 @@ from egin_dgl.runs.run_folder import RunFolder
 CONF = ROOT / "conf"
 GROUPS = ("model", "optimizer", "scheduler", "trainer", "cv", "ewl", "dataset")
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONF / group).glob("*.yaml"))]
-ALONE = ("seed", "device", "reproducible", "resume")
 BAD = ["abc", "''", "maybe", "nan", "inf", "-1", "0", "1.5", "1e30", str(10**9), str(10**20), "null", "true"]
 BAD += ["[]", "[abc]", "[-1,0]", "{a: 1}"]
 
@@ -47,7 +46,8 @@ MEANT = {
     }
     | {"trainer.standardize", "trainer.model.scale_by_size", "dataset.use_edge_features"}
     | {"cv.validation", "cv.group_duplicates", "cv.final", "cv.holdout"}
-    | {"model._partial_", "optimizer._partial_", "scheduler._partial_"},
+    | {"model._partial_", "optimizer._partial_", "scheduler._partial_"}
+    | {"trust", "fold_curves"},
     "null": {
         "trainer.patience",
         "trainer.clip_grad_norm",
@@ -55,7 +55,7 @@ MEANT = {
         "trainer.average",
         "trainer.workers",
     }
-    | {"cv.fold", "cv.folds_file", "cv.grid", "model.k", "model.decimals", "ewl.decimals", "resume"}
+    | {"cv.fold", "cv.folds_file", "cv.grid", "model.k", "model.decimals", "ewl.decimals", "resume", "run"}
     | {"dataset.root", "dataset.url", "dataset.expect", "cv.split_by"}
     | {"dataset.id", "dataset.label", "dataset.name", "dataset.part"}
     | {f"dataset.{side}_{kind}" for side in ("node", "edge") for kind in ("labels", "attributes")}
@@ -147,7 +147,8 @@ def outcomes(tmp_path_factory):
         small = own.get(choice, []) if group == "dataset" else ["dataset=bonds", "dataset.graphs=8"]
         cfg = composed(f"{group}={choice}", "cv.k=4", *small)
         run = RunFolder(tmp_path_factory.mktemp("run"))
-        for key in [*to_try(group, choice, cfg, done), *(ALONE if choice == "smoke" else ())]:
+        alone = [str(key) for key in cfg if key not in GROUPS] if choice == "smoke" else []
+        for key in [*to_try(group, choice, cfg, done), *alone]:
             for value, override in values.items():
                 override.key_or_group, override.input_line, changed = key, f"{key}={value}", cfg.copy()
                 run.folds.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ there if it were followed.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -13,8 +14,10 @@ from running import ROOT, SMALL
 
 from egin_dgl.cli.words import understood
 from egin_dgl.data import bonds
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.models.registry import registered, trusted
+from egin_dgl.prediction.trained_run import load_run
+from egin_dgl.runs.fold_folder import FoldFolder
 from egin_dgl.runs.reading import find_runs
 
 TARGETS = [
@@ -213,7 +216,7 @@ def test_what_honest_folders_keep_is_said_again(tmp_path):
 
 
 def test_trust_is_for_folders_alone():
-    with pytest.raises(ConfigError, match="trust=true goes with resume=FOLDER alone"):
+    with pytest.raises(ConfigError, match="trust=true goes with resume=FOLDER or run=FOLDER"):
         understood(["model=egin", "trust=true"])
 
 
@@ -264,6 +267,38 @@ def test_a_kept_model_is_made_again_and_nothing_nested_in_it():
     for wrong in (None, [], "egin_dgl.models.EGIN", {}, {"_target_": "os.mkdir"}):
         with pytest.raises(ConfigError):
             trusted(wrong)
+
+
+@pytest.fixture(scope="module")
+def used(run_here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("used")
+    run_here(folder, *SMALL, "trainer.epochs=1")
+    return folder
+
+
+def metadata_of_others(good, canary):
+    for target in TARGETS:
+        yield {"model": {"_target_": target, "path": str(canary), "name": str(canary)}}
+        yield {"model": {"_target_": target}}
+    yield {"model": good["model"] | {"readout": {"_target_": "os.mkdir", "path": str(canary)}}}
+    yield {"model": good["model"] | {"_args_": [str(canary)]}}
+    yield {"model": good["model"] | {"readout": "${oc.env:HOME}"}}
+    for name in ("model", "info", "transforms", "vocabulary"):
+        yield from ({name: wrong} for wrong in ([1], "text", 5, {"os.mkdir": str(canary)}))
+    for wrong in (-3, "x", 10**12, None):
+        yield {"info": good["info"] | {"node_dim": wrong}}
+
+
+def test_weights_of_others_make_nothing_but_a_model(used, canary, tmp_path):
+    """Their checksum is right: it is there against damage, not malice."""
+    fold = FoldFolder(shutil.copytree(used, tmp_path / "run") / "fold_00", 0)
+    tensors, good = fold.load_tensors()
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}  # of the file that is written anew
+    for wrong in metadata_of_others(good, canary):
+        fold.save_tensors(tensors, good | wrong)
+        with pytest.raises(EginError):
+            load_run(tmp_path / "run")
+        assert not canary.exists(), wrong
 
 
 def test_the_command_refuses_too_and_the_canary_would_have_sung(refused, tmp_path):

@@ -28,7 +28,9 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         model: an option of conf/model: egin, egin_c, egin_e, gin, …, also the kernels.
-        hidden_dim, layers, edge_dim, learn_eps, dropout: of the model, where it has such an option.
+        hidden_dim: the width of the model; kernels and the majority class have none, and take no notice of it, so that a
+            grid over models and widths may hold them.
+        layers, edge_dim, learn_eps, dropout: of the model, refused where it has no such option.
         epochs, batch_size, lr: of training.
         validation: the share of the graphs that chooses the epoch and calibrates probabilities; 0: the last epoch, not
             calibrated. Classes are spread over both parts evenly.
@@ -139,6 +141,8 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         words += [f"{key}={as_override(value)}" for key, value in chosen.items()]
         words += ["cv=ten_fold" if self.validation else "cv=paper"]
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            if self.hidden_dim is not None and "hidden_dim" not in compose("train", words[:1]).model:
+                words = [word for word in words if not word.startswith("model.hidden_dim=")]
             return compose("train", words)
 
     def _split(self, dataset: GraphDataset) -> Split:

@@ -111,7 +111,7 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     else:
         groups = groups_of(dataset, cfg.cv)
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
-    warn_of(folds, dataset)
+    warn_of(folds, dataset, by_groups=bool(cfg.cv.get("split_by")))
     chosen = mapping_of(cfg.cv).get("fold")
     every = [0] if folds.fixed else range(len(folds.parts))
     numbers = every if chosen is None else fold_numbers(chosen)

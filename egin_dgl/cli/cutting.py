@@ -67,11 +67,19 @@ def merged(kinds: list[np.ndarray]) -> np.ndarray:
     return connected_components(links, directed=False)[1][: len(kinds[0])]
 
 
-def warn_of(folds: Folds, dataset: GraphDataset) -> None:
-    """Say which parts have no graph of a class that every part could have one of."""
+def warn_of(folds: Folds, dataset: GraphDataset, by_groups: bool = False) -> None:
+    """Say which parts have no graph of a class that every part could have one of.
+
+    By groups, also of smaller classes: stratified parts share these out as well as can be, groups need not.
+    """
     labels = dataset.labels.numpy()
     counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.parts])
-    absent = (counts == 0) & (counts.sum(axis=0) / folds.repeats >= folds.k)
+    sizes = counts.sum(axis=0) // folds.repeats
+    for small in np.flatnonzero(sizes < folds.k) if by_groups else ():
+        name, homes = dataset.info.class_names[small], np.flatnonzero(counts[:, small])
+        told = "class %s has %d graph(s) for %d parts: only part(s) %s have any"
+        log.warning(told, name, sizes[small], folds.k, ", ".join(map(str, homes)))
+    absent = (counts == 0) & (sizes >= folds.k)
     for number, missing in enumerate(absent):
         if missing.any():
             names = ", ".join(dataset.info.class_names[i] for i in np.flatnonzero(missing))

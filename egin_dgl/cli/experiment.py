@@ -92,6 +92,8 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     group = "model"
     try:
         model = recipe.make_model(info)
+        if not isinstance(model, (nn.Module, WLKernelSVM)):
+            raise ConfigError(f"model._target_ must make a torch.nn.Module, it made a {type(model).__name__}")
         if isinstance(model, nn.Module):
             group = "optimizer"
             optimizer = recipe.make_optimizer(model.parameters())
@@ -107,6 +109,8 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
 def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:
     """Options that are valid alone but not together."""
     options = recipe.options
+    if cfg.get("run") is not None and not cfg.cv.get("final"):
+        raise ConfigError("run=FOLDER is for cv=final, which trains one model by what that run settled")
     if recipe.transforms and not is_network:
         raise ConfigError(
             "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"

@@ -39,6 +39,8 @@ def explain(error: Exception, config_dir: Path, config_name: str) -> str:
         key = match.group(1)
         parent, _, name = key.rpartition(".")
         valid = valid_keys(parent, config_dir, config_name)
+        if name in valid:  # the value has what the option has not
+            return one_line(error)
         if valid:
             return f"there is no option {key!r}; valid{f' in {parent}' if parent else ''}: {', '.join(valid)}{nearest(name, valid)}"
     return one_line(error)

@@ -11,7 +11,9 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from egin_dgl.cli.checked import BUILT
 from egin_dgl.cli.experiment import Experiment, make_experiment, points
+from egin_dgl.data.download import DEFAULT_URL
 from egin_dgl.data.folds import Split
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.calibration import pooled_temperature
@@ -23,7 +25,7 @@ from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.runs.fold_folder import FoldFolder
 from egin_dgl.runs.reading import Run, read_run
 from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.settings import settings_of
+from egin_dgl.runs.settings import Settings, settings_of
 from egin_dgl.training.cores import Share
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.workers import train_folds
@@ -46,8 +48,6 @@ class Settled:
 
 def final_config(cfg: DictConfig, before: Run, settled: Settled) -> DictConfig:
     """The configuration of the run, with what its folds settled."""
-    if not cfg.get("trust"):
-        vet(before.settings)
     made = cfg.copy()
     OmegaConf.set_struct(made, False)
     for name in TAKEN:  # replaced whole, not key by key
@@ -63,14 +63,17 @@ def final_config(cfg: DictConfig, before: Run, settled: Settled) -> DictConfig:
     return made
 
 
-def vet(settings: dict) -> None:
-    """A folder may come from anybody: what it names must be of this package or of torch."""
-    for kind in ("model", "dataset", "optimizer", "scheduler", "ewl"):
-        node = dict(settings[kind])
-        if target := node.pop("_target_", None):
-            registered(target, kind)
-        node.pop("_partial_", None)
-        refuse_special(node, kind)
+def vet(settings: Settings) -> None:
+    """A folder may come from anybody: what it names must be of this package or of torch, and nothing else in it is followed."""
+    for name, node in settings.items():
+        plain = dict(node) if isinstance(node, dict) else node
+        if name in BUILT and isinstance(plain, dict):
+            if target := plain.pop("_target_", None):
+                registered(target, name)
+            plain.pop("_partial_", None)
+            if plain.get("url") not in (None, DEFAULT_URL):
+                raise ConfigError("nothing is downloaded from an address that a folder names")
+        refuse_special(plain, name)
 
 
 def settle(run: Run, cfg: DictConfig) -> Settled:
@@ -129,6 +132,11 @@ def train_final(cfg: DictConfig, folder: str | Path, share: Share | None = None)
     before = read_run(place)
     if not before.results:
         raise ConfigError(f"{place}: {before.reason}; there is nothing to go by")
+    if not cfg.trust:  # before the folds are read: the points of a grid are built too
+        try:
+            vet(before.settings)
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}; if you know who made the folder, add trust=true") from None
     settled = settle(before, cfg)
     cfg = final_config(cfg, before, settled)
     run, settings = RunFolder(Path(folder)), settings_of(cfg)

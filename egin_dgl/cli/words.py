@@ -54,9 +54,9 @@ def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
     """`resume=FOLDER` stands for the options that started the run or sweep in FOLDER, and for running there again."""
     chosen = [argument for argument in arguments if argument.startswith("resume=")]
     if not chosen or chosen[-1] == "resume=null":
-        if TRUST in arguments:
+        if TRUST in arguments and not any(word.startswith("run=") for word in arguments):
             raise ConfigError(
-                f"{TRUST} goes with resume=FOLDER alone, where a folder's own words are said again"
+                f"{TRUST} goes with resume=FOLDER or run=FOLDER: it is that folder which is trusted"
             )
         return arguments
     trust = TRUST in arguments

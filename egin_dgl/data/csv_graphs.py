@@ -13,7 +13,7 @@ from egin_dgl.data.dataset import GraphDataset, GraphOptions
 from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.load import content_hash, prepare
 from egin_dgl.data.tables import Table, parse_texts, read_table
-from egin_dgl.data.targets import check_classes, class_column
+from egin_dgl.data.targets import OneColumn, check_classes, class_column
 from egin_dgl.errors import DataError
 
 TABLES = ("graphs", "nodes", "edges")
@@ -21,7 +21,7 @@ TABLES = ("graphs", "nodes", "edges")
 
 def load_csv(
     path: str,
-    label: str = "label",
+    label: OneColumn = "label",
     part: str | None = None,
     node_labels: Sequence[str] | None = None,
     node_attributes: Sequence[str] | None = None,

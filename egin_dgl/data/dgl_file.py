@@ -16,6 +16,7 @@ from egin_dgl.data.features import Vocabulary
 from egin_dgl.data.from_graphs import arrays_of
 from egin_dgl.data.load import content_hash, prepare
 from egin_dgl.data.rawfiles import GIB
+from egin_dgl.data.targets import OneColumn
 from egin_dgl.errors import ConfigError, DataError
 
 # How DGL's files begin; a foreign file would be read as sizes, and memory taken for them.
@@ -25,7 +26,7 @@ LONGEST = 300  # seconds of computing to read a file
 
 def load_dgl_file(
     path: str,
-    label: str | None = None,
+    label: OneColumn | None = None,
     node_labels: Sequence[str] | None = None,
     node_attributes: Sequence[str] | None = None,
     edge_labels: Sequence[str] | None = None,

@@ -14,7 +14,7 @@ from egin_dgl.data.from_graphs import end_to_end
 from egin_dgl.data.load import content_hash, prepare
 from egin_dgl.data.molecules import FEATURES, chemistry, read_molecule
 from egin_dgl.data.tables import Table, read_pieces
-from egin_dgl.data.targets import Class, check_classes, class_column
+from egin_dgl.data.targets import Class, OneColumn, check_classes, class_column
 from egin_dgl.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class MoleculeColumns:
 def load_smiles(
     path: str,
     smiles: str = "smiles",
-    label: str = "label",
+    label: OneColumn = "label",
     id: str | None = None,
     part: str | None = None,
     features: str = "tu",
@@ -96,9 +96,7 @@ def read_smiles(path: Path, columns: MoleculeColumns, need_labels: bool = True) 
     if need_labels:
         check_classes(classes, lines, str(path), columns.label)
     if arrays.skipped:
-        arrays = arrays.noting(
-            f"{len(arrays.skipped)} molecule(s) left out, the first is {arrays.skipped[0]}"
-        )
+        arrays = arrays.noting(f"{len(arrays.skipped)} molecule(s) left out: {'; '.join(arrays.skipped)}")
     return arrays
 
 

@@ -1,16 +1,19 @@
 """Texts of a table → the classes of its graphs, and whether they are classes at all."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from egin_dgl.data.columns import NUMBER
 from egin_dgl.data.tables import Table
 from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.ranges import Such
 
 MISSING = ("", "nan", "na", "n/a", "null")  # in any case of letters
 MANY = 20  # beyond so many classes, most graphs having one of their own is taken for an accident
 SINGLE = "each graph has one class here (single-label classification)"
 
 Class = int | str | None
+OneColumn = Annotated[str, Such(f"the name of one column, as {SINGLE}", bool)]
 
 
 def class_of(text: str) -> Class:

@@ -2,18 +2,21 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import DataError
-from egin_dgl.files import atomic_path
+from egin_dgl.files import atomic_path, beside, write_bytes
 from egin_dgl.prediction.trained_run import TrainedRun
+
+MOST_SKIPPED = 5  # that are told one by one on the terminal
 
 
 @dataclass
@@ -24,8 +27,11 @@ class Tally:
     labelled: int = 0  # graphs that came with a class that the run knows
     correct: int = 0
     seconds: float = 0.0  # of computing, without reading and writing
+    whole_seconds: float = 0.0  # with both
     unseen: Counter = field(default_factory=Counter)  # labels never seen in training
-    skipped: list[str] = field(default_factory=list)  # what could not be read
+    unknown: Counter = field(default_factory=Counter)  # classes that the run does not know
+    skipped: int = 0  # graphs that could not be read
+    first_skipped: list[str] = field(default_factory=list)  # some of them; a long file may have very many
     predicted: Counter = field(default_factory=Counter)
 
 
@@ -39,14 +45,17 @@ def answer_file(
 ) -> Tally:
     """Write a CSV with a line a graph, and the embeddings of the first fold asked where a path is given for them.
 
-    `strict` refuses graphs with labels never seen in training, instead of counting them.
+    What could not be read is told in a file beside it, a line each. `strict` refuses graphs with labels never seen in
+    training, instead of counting them.
     """
-    tally = Tally()
+    tally, begun = Tally(), time.perf_counter()
+    left_out = skipped_path(out)
     with ExitStack() as files:
         answers = files.enter_context(atomic_path(out))
         vectors = files.enter_context(atomic_path(embeddings)) if embeddings else None
+        skipped = files.enter_context(beside(left_out))
         for arrays in pieces:
-            tally.skipped += arrays.skipped
+            note_skipped(arrays.skipped, skipped, tally)
             if not arrays.graphs:
                 continue
             dataset = run.encode(arrays)
@@ -57,19 +66,36 @@ def answer_file(
                     "with zeros for them"
                 )
             start = time.perf_counter()
-            frame = answered(run, dataset, arrays.graph_labels is not None, tally)
+            frame = answered(run, dataset, arrays.graph_labels, tally)
             found = run.folds[0].embeddings(dataset) if vectors else None
             tally.seconds += time.perf_counter() - start
             append(frame, answers, "%.6g")
             if vectors and found is not None:
                 columns = pd.DataFrame(found.numpy()).add_prefix("e").assign(id=list(dataset.names))
                 append(columns.set_index("id").reset_index(), vectors, "%.9g")
+            tally.whole_seconds = time.perf_counter() - begun
             on_piece(tally)
         if not tally.graphs:
             raise DataError(
-                "there is no graph to predict: " + (tally.skipped[0] if tally.skipped else "none was read")
+                "there is no graph to predict: "
+                + (tally.first_skipped[0] if tally.skipped else "none was read")
             )
+        left_out.unlink(missing_ok=True)  # that of an earlier time
+        if tally.skipped:
+            write_bytes(left_out, skipped.read_bytes())
     return tally
+
+
+def skipped_path(out: Path) -> Path:
+    """Where it stands what of the input has no answer in `out`."""
+    return out.with_name(f"{out.stem}_skipped.txt")
+
+
+def note_skipped(reasons: Sequence[str], path: Path, tally: Tally) -> None:
+    tally.skipped += len(reasons)
+    tally.first_skipped += reasons[: MOST_SKIPPED - len(tally.first_skipped)]
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(f"{reason}\n" for reason in reasons)
 
 
 def append(frame: pd.DataFrame, path: Path, digits: str) -> None:
@@ -78,14 +104,16 @@ def append(frame: pd.DataFrame, path: Path, digits: str) -> None:
     frame.to_csv(path, mode="a", header=header, index=False, float_format=digits, lineterminator="\n")
 
 
-def answered(run: TrainedRun, dataset: GraphDataset, labelled: bool, tally: Tally) -> pd.DataFrame:
+def answered(run: TrainedRun, dataset: GraphDataset, labels: np.ndarray | None, tally: Tally) -> pd.DataFrame:
     """The rows of these graphs, counted; with their own class beside the answer where they came with one."""
     answers = run.answer(dataset)
     frame = answers.to_frame()
-    if labelled:
-        own = [run.class_names[number] if number >= 0 else "" for number in dataset.labels.tolist()]
+    if labels is not None:
+        own = ["" if label is None else str(label) for label in labels.tolist()]
         frame.insert(1, "label", own)
-        tally.labelled += sum(map(bool, own))
+        unknown = Counter(name for name in own if name and name not in run.class_names)
+        tally.unknown.update(unknown)
+        tally.labelled += sum(map(bool, own)) - unknown.total()
         tally.correct += sum(a == b for a, b in zip(own, answers.predicted, strict=True))
     tally.graphs += len(answers)
     tally.predicted.update(answers.predicted)

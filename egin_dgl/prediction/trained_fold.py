@@ -96,14 +96,14 @@ def load_fold(folder: FoldFolder, device: str | torch.device = "cpu", trust: boo
         make_model = anything(metadata["model"]) if trust else trusted(metadata["model"])
         transforms = [TRANSFORMS[name](state) for name, state in metadata["transforms"].items()]
         vocabulary = metadata["vocabulary"] and Vocabulary.from_json(json.dumps(metadata["vocabulary"]))
-    except (KeyError, TypeError) as error:
+        seen = without_graphs(info)
+        for transform in transforms:
+            seen, make_model = transform.apply(seen), transform.wrap(make_model)
+        made = make_model(seen.info)
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise TrainingError(
             f"{folder.weights}: lacks what is needed to use it ({error!r}); an earlier version wrote it: train again"
         ) from None
-    seen = without_graphs(info)
-    for transform in transforms:
-        seen, make_model = transform.apply(seen), transform.wrap(make_model)
-    made = make_model(seen.info)
     model: nn.Module | KernelMachine
     if isinstance(made, WLKernelSVM):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}

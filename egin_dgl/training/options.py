@@ -89,5 +89,6 @@ class RunOptions(Options):
     device: Annotated[str, Such("auto, cpu, cuda or cuda:0, cuda:1, …", is_device)] = "auto"
     reproducible: Literal[False, "avx2", "any"] = False
     run: str | None = None
+    trust: bool = False
     fold_curves: bool = False
     resume: None = None  # a word of the command by itself, which is settled before

@@ -7,6 +7,7 @@ import dgl
 import numpy as np
 import pytest
 import torch
+from damage import damaged
 
 from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.arrays import concatenated
@@ -148,23 +149,6 @@ def test_a_vocabulary_of_other_names_is_told(mutag_files, saved):
     other = load_tu("MUTAG", mutag_files.parent, url=None)
     with pytest.raises(DataError, match="the vocabulary has 1 attribute and 0 label column"):
         load_tu("MUTAG", mutag_files.parent, url=None, vocabulary=trained, class_names=other.info.class_names)
-
-
-def damaged(content, random):
-    """A few bytes changed, cut out, put in or doubled."""
-    content = bytearray(content)
-    for _ in range(random.randint(1, 4)):
-        place, kind = random.randrange(len(content)), random.randrange(4)
-        if kind == 0:
-            content[place] = random.randrange(256)
-        elif kind == 1:
-            del content[place : place + random.randint(1, 40)]
-        else:
-            more = (
-                random.randbytes(random.randint(1, 8)) if kind == 2 else content[max(0, place - 20) : place]
-            )
-            content[place:place] = more
-    return bytes(content)
 
 
 @pytest.mark.parametrize("seed", range(3))

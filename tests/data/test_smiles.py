@@ -107,7 +107,7 @@ def test_dialects(table, rewrite):
 
 
 def test_an_unreadable_molecule_is_refused_or_left_out(table):
-    path = table(TABLE + "odd,C1CC,yes\nlast,CCC,no\n")
+    path = table(TABLE + "odd,C1CC,yes\nlast,CCC,no\nworse,xx,no\n")
     with pytest.raises(
         DataError, match="line 6: molecule 'odd': 'C1CC' is not a molecule.*dataset.unreadable=skip"
     ):
@@ -115,7 +115,9 @@ def test_an_unreadable_molecule_is_refused_or_left_out(table):
     data = load_smiles(path, label="activity", unreadable="skip")
     assert data.ids[-1] == "last" and len(data) == 5
     assert (
-        "1 molecule(s) left out, the first is" in data.notes[0] and "line 6: molecule 'odd'" in data.notes[0]
+        "2 molecule(s) left out: " in data.notes[0]
+        and "line 6: molecule 'odd'" in data.notes[0]
+        and "line 8: molecule 'worse'" in data.notes[0]
     )
 
 

@@ -5,6 +5,7 @@ import pickle
 import networkx as nx
 import numpy as np
 import pytest
+from running import ROOT
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -14,6 +15,7 @@ from egin_dgl.api import EGINClassifier
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError, DataError
 
+ZOO = sorted(path.stem for path in (ROOT / "conf" / "model").glob("*.yaml"))
 SMALL = {"hidden_dim": 8, "layers": 2, "epochs": 6}
 
 
@@ -78,6 +80,13 @@ def test_it_goes_through_scikit_learns_tools(numbers):
     assert make_pipeline("passthrough", model).fit(graphs, y).predict(graphs[:2]).shape == (2,)
 
 
+def test_a_grid_of_widths_may_hold_models_without_one(numbers):
+    graphs, y = graphs_and_classes()
+    grid = {"model": ["egin", "ewl_kernel", "majority"], "hidden_dim": [4, 8]}
+    search = GridSearchCV(EGINClassifier(epochs=2), grid, cv=2, error_score="raise").fit(graphs, y)
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+
+
 def test_a_clone_has_all_of_it_and_a_copy_answers_alike(numbers):
     graphs, y = graphs_and_classes()
     model = EGINClassifier(**SMALL, options={"trainer.average": None, "ewl": "colors"}, seed=3)
@@ -92,7 +101,7 @@ def test_a_clone_has_all_of_it_and_a_copy_answers_alike(numbers):
     )
 
 
-@pytest.mark.parametrize("name", ["ewl_kernel", "majority", "gat", "dgcnn"])
+@pytest.mark.parametrize("name", ZOO)
 def test_any_model_of_the_zoo(numbers, name):
     graphs, y = graphs_and_classes()
     assert EGINClassifier(model=name, epochs=2).fit(graphs, y).predict_proba(graphs).shape == (40, 2)

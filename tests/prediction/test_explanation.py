@@ -100,20 +100,19 @@ def precision(run, dataset, by, graphs):
 
 # Over seeds 0 to 3, 20 graphs each: occlusion 0.77 to 0.94 for EGIN, 0.81 to 0.89 for EGIN-C, 0.86 to 0.93 for EGIN-E,
 # 0.84 to 0.91 for the kernel, where chance is 0.57 to 0.67; GIN, which sees no bond, 0.60 to 0.76.
-@pytest.mark.parametrize("model", ["egin", "egin_c", "egin_e"])
-def test_the_bonds_that_are_out_of_order_are_found(run_here, tmp_path, model):
-    run_here(
-        tmp_path,
-        "dataset=bonds",
-        f"model={model}",
-        "model.hidden_dim=32",
-        "trainer.epochs=40",
-        "cv.fold=[0,1,2]",
-    )
-    run, dataset = load_run(tmp_path), bonds()
+def test_the_bonds_that_are_out_of_order_are_found(run_here, tmp_path):
+    """Precision among the first |truth| edges by each EGIN variant, beside chance and beside GIN; pytest -s shows it."""
+    dataset, found = bonds(), {}
     scrambled = [number for number in range(len(dataset)) if dataset.labels[number] == SCRAMBLED][:60]
-    found, chance = precision(run, dataset, "occlusion", scrambled)
-    assert found > chance + 0.05, f"{model}: {found:.3f}, chance {chance:.3f}"
+    for model in ("egin", "egin_c", "egin_e", "gin"):
+        size = ("model.hidden_dim=32", "trainer.epochs=40", "cv.fold=[0,1,2]")
+        run_here(tmp_path / model, "dataset=bonds", f"model={model}", *size)
+        found[model], found["chance"] = precision(load_run(tmp_path / model), dataset, "occlusion", scrambled)
+    told = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+    print(f"\nbonds out of order among the first edges by occlusion: {told}")
+    variants = [found[model] for model in ("egin", "egin_c", "egin_e")]
+    assert min(variants) > found["chance"] + 0.05, told
+    assert math.fsum(variants) / 3 > found["gin"], told
 
 
 def test_gin_has_nothing_to_tell_of_bonds(trained):

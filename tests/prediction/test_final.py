@@ -1,7 +1,9 @@
 """One model on all graphs, as a cross-validation settled it."""
 
 import json
+import shutil
 import statistics
+import sys
 
 import pytest
 
@@ -83,16 +85,71 @@ def test_what_it_needs_is_told(run_here, trained, tmp_path):
         run_here(tmp_path / "b", "cv=final", f"run={tmp_path}")
 
 
-def test_a_folder_of_somebody_else_calls_nothing(trained, run_here, tmp_path):
-    """Its settings name a function: it is not called."""
-    import shutil
+@pytest.fixture
+def theirs(trained, tmp_path):
+    """The folder of somebody else's run, as they may have changed its record."""
 
-    folder = tmp_path / "theirs"
-    shutil.copytree(trained("model.hidden_dim=8"), folder, ignore=shutil.ignore_patterns("final"))
-    record = json.loads((folder / "run.json").read_text())
-    canary = tmp_path / "canary"
-    record["settings"]["model"] = {"_target_": "pathlib.Path.touch", "self": str(canary)}
-    (folder / "run.json").write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match="not called on a folder's word"):
+    def changed(change, *options):
+        folder = tmp_path / "theirs"
+        shutil.copytree(trained(*options), folder, ignore=shutil.ignore_patterns("final"))
+        record = json.loads((folder / "run.json").read_text())
+        change(record["settings"])
+        (folder / "run.json").write_text(json.dumps(record))
+        return folder
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value"),
+    [
+        ("model", "_target_", "theirs.touch"),
+        ("model", "readout", {"_target_": "theirs.touch"}),
+        ("ewl", "_target_", "theirs.touch"),
+        ("trainer", "batch_size", "${oc.env:HOME}"),
+        ("dataset", "url", "http://127.0.0.1:9"),
+        (None, "seed", "${oc.env:HOME}"),
+    ],
+)
+def test_a_folder_of_somebody_else_calls_nothing(theirs, run_here, own_module, group, name, value):
+    def change(settings):
+        (settings[group] if group else settings)[name] = value
+
+    with pytest.raises(ConfigError, match="folder's word|that a folder names"):
+        finish(run_here, theirs(change, "model.hidden_dim=8"))
+    assert not own_module.exists()
+
+
+def test_a_grid_of_somebody_else_calls_nothing_unless_it_is_trusted(theirs, run_here, own_module):
+    """The points of a grid are built, and a class can be one of them."""
+
+    def change(settings):
+        settings["cv"]["grid"] = {"model": {"_target_": ["theirs.touch"]}}
+
+    grid = "cv.grid={model: {hidden_dim: [4]}}"
+    folder = theirs(change, "cv=nested", "cv.k=3", grid, "trainer.epochs=1")
+    with pytest.raises(ConfigError, match="cv.grid.model has _target_.*add trust=true"):
         finish(run_here, folder)
-    assert not canary.exists()
+    assert not own_module.exists()
+    with pytest.raises(
+        ConfigError, match="must make a torch.nn.Module, it made a NoneType"
+    ):  # it is called now
+        finish(run_here, folder, "trust=true")
+    assert own_module.exists()
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """What exists once the module `theirs` has been imported."""
+    canary = tmp_path / "canary"
+    (tmp_path / "code").mkdir()
+    text = f"from pathlib import Path\nPath({str(canary)!r}).touch()\ndef touch(info, **options): pass\n"
+    (tmp_path / "code" / "theirs.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    yield canary
+    sys.modules.pop("theirs", None)
+
+
+def test_a_run_is_named_for_the_final_model_alone(trained, run_here, tmp_path):
+    with pytest.raises(ConfigError, match="run=FOLDER is for cv=final"):
+        run_here(tmp_path / "a", "dataset=bonds", "dataset.graphs=8", f"run={tmp_path}")

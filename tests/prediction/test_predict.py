@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import ConfigError
 from egin_dgl.prediction.trained_run import load_run
+from egin_dgl.reporting.one_run.card import training_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MOLECULES = [
@@ -76,7 +79,8 @@ def test_a_file_of_molecules_is_answered_in_a_file(molecules, tmp_path, rows):
     assert list(found[0]) == ["id", "predicted", "p_active", "p_inactive", "std_active", "std_inactive"]
     assert len(found) == 19 and "n08" not in {row["id"] for row in found}
     assert "skipped" in done.stdout and "line 9" in done.stdout
-    assert "graphs a second" in done.stdout
+    assert "graphs a second from file to file; computing alone" in done.stdout
+    assert "graphs that training went through in a second" in done.stdout
 
     # The same in Python, from a file and from a list; a piece at a time or all at once.
     run = load_run(molecules)
@@ -85,8 +89,8 @@ def test_a_file_of_molecules_is_answered_in_a_file(molecules, tmp_path, rows):
     pieces = [run.answer(part) for part in run.datasets(ROOT / "examples" / "new_molecules.csv", at_once=4)]
     torch.testing.assert_close(torch.cat([part.probabilities for part in pieces]), whole.probabilities)
     first = rows(ROOT / "examples" / "new_molecules.csv")[0]["smiles"]
-    listed = run.predict([first])
-    torch.testing.assert_close(listed.probabilities[0], whole.probabilities[0])
+    for several in ([first], pd.Series([first]), np.array([first])):
+        torch.testing.assert_close(run.predict(several).probabilities[0], whole.probabilities[0])
 
 
 def test_known_classes_are_compared(molecules, tmp_path):
@@ -107,6 +111,28 @@ def test_labels_never_seen_are_named_or_refused(molecules, tmp_path):
     refused = call("predict", *words, "strict=true", "out=other.csv", cwd=tmp_path)
     assert refused.returncode == 1 and "atom=Se" in refused.stderr and refused.stderr.count("\n") == 1
     assert not (tmp_path / "other.csv").exists()
+
+
+def test_all_that_is_left_out_is_named_in_a_file(molecules, tmp_path):
+    lines = [f"x{i},C1CC" for i in range(12)]
+    (tmp_path / "some.csv").write_text("\n".join(["id,smiles", "a,CCO", *lines, "b,CCN"]) + "\n")
+    words = (f"run={molecules}", "input=some.csv", "at_once=4")
+    done = call("predict", *words, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.count("skipped: some.csv, line") == 5, done.stderr
+    assert "skipped: 7 more; all of them in some_predictions_skipped.txt" in done.stdout
+    told = (tmp_path / "some_predictions_skipped.txt").read_text().splitlines()
+    assert [line.split(":")[0] for line in told] == [f"some.csv, line {i}" for i in range(3, 15)]
+    (tmp_path / "some.csv").write_text("id,smiles\na,CCO\n")
+    assert call("predict", *words, cwd=tmp_path).returncode == 0
+    assert not (tmp_path / "some_predictions_skipped.txt").exists()
+
+
+def test_a_class_that_the_run_does_not_know_is_kept_and_counted(molecules, tmp_path, rows):
+    (tmp_path / "some.csv").write_text("id,smiles,activity\na,CCO,active\nb,CCN,odd\nc,CCC,\n")
+    done = call("predict", f"run={molecules}", "input=some.csv", cwd=tmp_path)
+    assert "classes that the run does not know, not compared: odd (1)" in done.stdout, done.stderr
+    assert "of 1 with a known class" in done.stdout
+    assert [row["label"] for row in rows(tmp_path / "some_predictions.csv")] == ["active", "odd", ""]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +188,26 @@ def test_the_card_says_what_a_stranger_asks(molecules):
         "selected",
         "95 %",
         "calibration error",
+        "log loss",
         "sha256",
         "torch",
     ):
         assert told in card
     assert f"egin predict run={molecules} input=FILE" in card
+
+
+def test_the_card_says_how_graphs_were_cut():
+    trainer, model = {"epochs": 30, "batch_size": 32}, {"hidden_dim": 64}
+    cv = {"k": 5, "validation": True}
+
+    def told(cv, dataset=(), model=model):
+        return training_line(
+            {"cv": cv, "trainer": trainer, "dataset": dict(dataset), "model": model, "seed": 0}
+        )
+
+    assert told(cv).startswith("5 parts, one part validates and one tests; up to 30 epochs")
+    assert told(cv | {"split_by": "scaffold"}).startswith("5 parts that keep a scaffold together, one")
+    assert told(cv, {"part": "split"}).startswith("parts by the column 'split', one")
+    assert told(cv | {"folds_file": "mine.json"}).startswith("parts of mine.json, one")
+    assert "epochs" not in told(cv, model={"penalties": [1]})
+    assert told(cv | {"final": True}) == "one model on all graphs; 30 epochs in batches of 32, seed 0"

@@ -74,10 +74,27 @@ def training_line(settings: dict) -> str:
         how = "one model on all graphs"
     else:
         held = "one part validates and one tests" if cv["validation"] else "one part tests, none validates"
-        how = f"{cv['k']} parts, {held}" + (f", {cv['repeats']} times" if cv.get("repeats", 1) > 1 else "")
+        how = f"{parts_line(settings)}, {held}" + (
+            f", {cv['repeats']} times" if cv.get("repeats", 1) > 1 else ""
+        )
         how += f", fold {cv['fold']} alone" if cv.get("fold") is not None else ""
         how += ", settings chosen fold by fold" if cv.get("grid") else ""
-    return f"{how}; up to {trainer['epochs']} epochs in batches of {trainer['batch_size']}, seed {settings['seed']}"
+    if "penalties" in settings["model"]:  # a kernel machine, which has no epochs
+        return f"{how}; seed {settings['seed']}"
+    long = f"{'' if cv.get('final') else 'up to '}{trainer['epochs']} epochs"
+    return f"{how}; {long} in batches of {trainer['batch_size']}, seed {settings['seed']}"
+
+
+def parts_line(settings: dict) -> str:
+    """How graphs were cut: a test on rings never seen is worth more than one on any molecules."""
+    cv = settings["cv"]
+    if column := settings["dataset"].get("part"):
+        return f"parts by the column {column!r}"
+    if cv.get("folds_file"):
+        return f"parts of {cv['folds_file']}"
+    together = ["a scaffold"] if cv.get("split_by") else []
+    together += ["duplicates"] if cv.get("group_duplicates") else []
+    return f"{cv['k']} parts" + (f" that keep {' and '.join(together)} together" if together else "")
 
 
 def options_line(options: dict) -> str:
@@ -128,7 +145,9 @@ def calibration_line(summary: dict) -> str:
     error = known["ece"]
     before = f"{error['before']:.3f} before, " if error["before"] is not None else ""
     after = f"{error['after']:.3f} after" if error["after"] is not None else "not measured"
+    loss = known["log_loss"]
+    both = f"; log loss {loss['before']:.3f} before, {loss['after']:.3f} after" if before else ""
     return (
         "are scaled by a temperature that each fold learnt on its validation part: expected calibration error "
-        f"{before}{after}, over the test graphs of all folds."
+        f"{before}{after}{both}, over the test graphs of all folds."
     )

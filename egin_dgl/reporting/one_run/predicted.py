@@ -5,10 +5,8 @@ from pathlib import Path
 from rich import progress
 from rich.console import Console
 
-from egin_dgl.prediction.streaming import Tally, named, training_passes
+from egin_dgl.prediction.streaming import Tally, named, skipped_path, training_passes
 from egin_dgl.prediction.trained_run import TrainedRun
-
-MOST_SKIPPED = 5  # lines that could not be read, told one by one
 
 
 class GraphsBar:
@@ -29,7 +27,7 @@ class GraphsBar:
             self.bar.stop()
 
     def __call__(self, tally: Tally) -> None:
-        speed = tally.graphs / max(tally.seconds, 1e-9)
+        speed = tally.graphs / max(tally.whole_seconds, 1e-9)
         self.bar.update(self.task, description=f"{tally.graphs:,} graphs, {speed:,.0f} a second")
 
 
@@ -48,18 +46,23 @@ def told(run: TrainedRun, tally: Tally, out: Path) -> str:
         lines.append("probabilities are not calibrated: the run had no validation part to learn it from")
     if tally.unseen:
         lines.append(f"labels never seen in training, answered as zeros: {named(tally.unseen)}")
-    for line in tally.skipped[:MOST_SKIPPED]:
-        lines.append(f"skipped: {line}")
-    if len(tally.skipped) > MOST_SKIPPED:
-        lines.append(f"skipped: {len(tally.skipped) - MOST_SKIPPED:,} more")
+    if tally.unknown:
+        lines.append(f"classes that the run does not know, not compared: {named(tally.unknown)}")
+    lines += [f"skipped: {line}" for line in tally.first_skipped]
+    if more := tally.skipped - len(tally.first_skipped):
+        lines.append(f"skipped: {more:,} more; all of them in {skipped_path(out)}")
     lines += [speed(run, tally), f"in {out}"]
     return "\n".join(lines)
 
 
 def speed(run: TrainedRun, tally: Tally) -> str:
-    """Beside training's: a graph that ten folds answer is ten passes."""
+    """With reading and writing, which take most of it; and of the models alone, beside training's.
+
+    A graph that ten folds answer is ten passes.
+    """
+    whole = tally.graphs / max(tally.whole_seconds, 1e-9)
     rate = tally.graphs / max(tally.seconds, 1e-9)
-    text = f"{rate:,.0f} graphs a second"
+    text = f"{whole:,.0f} graphs a second from file to file; computing alone {rate:,.0f}"
     training = training_passes(run)
     if training:
         passes = rate * len(run.folds)
