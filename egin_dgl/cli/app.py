@@ -21,6 +21,7 @@ from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.files import put_aside
+from egin_dgl.loading import load_meanwhile
 from egin_dgl.reporting.data_line import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
@@ -34,6 +35,8 @@ from egin_dgl.training.job import FoldJob
 from egin_dgl.training.workers import train_folds
 
 log = logging.getLogger(__name__)
+
+PUBLISHING = "egin_dgl.reporting.one_run.publish"  # with matplotlib, which takes a while to load
 
 
 def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
@@ -65,7 +68,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = No
     run.claim(experiment.model, dataset.info.name, dataset.digest, settings)
     folds, splits = cut(dataset, cfg, run)
     results = train_all(experiment, splits, cfg, run, share)
-    from egin_dgl.reporting.one_run.publish import publish  # here, as matplotlib takes a while to load
+    from egin_dgl.reporting.one_run.publish import publish  # here: see `train_all`
 
     summary = {
         "model": experiment.model,
@@ -153,6 +156,8 @@ def train_all(
     ]
     before = {job.fold: job.folder.epochs for job in jobs}
     with FoldProgress(before, experiment.epochs) as progress:
+        if min(share.workers, len(jobs)) > 1:
+            load_meanwhile(PUBLISHING, "torchmetrics.functional.classification", "scipy.optimize")
         return train_folds(experiment.dataset, jobs, progress, share)
 
 

@@ -3,12 +3,16 @@
 import itertools
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
+from torch.optim import Optimizer
 
 from egin_dgl.cli.checked import checked
 from egin_dgl.cli.groups import build
@@ -96,7 +100,8 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
             raise ConfigError(f"model._target_ must make a torch.nn.Module, it made a {type(model).__name__}")
         if isinstance(model, nn.Module):
             group = "optimizer"
-            optimizer = recipe.make_optimizer(model.parameters())
+            with without_compiler():
+                optimizer = recipe.make_optimizer(model.parameters())
             group = "scheduler"
             recipe.make_scheduler(optimizer)
     except EginError:
@@ -104,6 +109,21 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{group}: {error}") from error
     return model
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Inside, an optimizer is made without loading torch's compiler, which takes a second and only says that an optimizer is
+    not to be compiled. In a torch that asks for it otherwise this does nothing."""
+    made_by: Any = getattr(Optimizer.add_param_group, "__wrapped__", Optimizer.add_param_group)
+    known = hasattr(made_by, "__dynamo_disable")
+    if not known:
+        made_by.__dynamo_disable = made_by
+    try:
+        yield
+    finally:
+        if not known:
+            del made_by.__dynamo_disable
 
 
 def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:

@@ -4,6 +4,7 @@ A command is a file in `commands` with a function `main`, which reads its words 
 line below.
 """
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -50,6 +51,8 @@ def run(name: str) -> None:
         if wants_traceback:
             raise
         sys.exit(f"error: {error}")
+    finally:
+        gc.freeze()  # a last look for garbage at all that was loaded would take most of a second
 
 
 def overview() -> str:

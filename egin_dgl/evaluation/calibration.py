@@ -24,7 +24,9 @@ LARGEST = 50.0  # and 1 / LARGEST is the smallest temperature
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """T for scores (n, classes) and classes (n,)."""
-    from scipy.optimize import minimize_scalar  # here, as it takes a while to load and a run begins without it
+    from scipy.optimize import (
+        minimize_scalar,  # here, as it takes a while to load and a run begins without it
+    )
 
     scores = logits.double()
 

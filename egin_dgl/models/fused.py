@@ -5,7 +5,7 @@ the same arithmetic as the layers with a third of the operations. With the MLP t
 after it, a layer is a sum over neighbours and then blocks of linear map, batch normalisation and ReLU.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 import torch
@@ -19,6 +19,7 @@ from egin_dgl.layers.sums import pooled
 from egin_dgl.models.fused_pass import Fused, Layer, Network, NormBlock, Running, Scores
 
 Found = TypeVar("Found")
+LossOf = Callable[[Tensor], tuple[Tensor, Tensor]]  # from class scores to a number, and its gradient by them
 
 
 class Classifier(Protocol):
@@ -39,6 +40,27 @@ def fused_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch) ->
     return None if network is None else Fused.apply(network, *network.parameters())
 
 
+def fused_step(
+    model: Classifier, layers: Sequence[SumLayer], batch: Batch, loss_of: LossOf
+) -> tuple[Tensor, Tensor] | None:
+    """Loss and class scores of a model in training, whose gradients are added to `.grad` of its weights without a graph of
+    autograd; None as above, and where a hook waits for a gradient."""
+    network = network_of(model, layers, batch, training=True) if len(batch.node_feats) > 1 else None
+    if network is None or any(map(has_hook, network.parameters())):
+        return None
+    with torch.no_grad():
+        scores = network.forward()
+        loss, to_scores = loss_of(scores)
+        network.add_gradients(to_scores)
+    return loss, scores
+
+
+def has_hook(parameter: Tensor | None) -> bool:
+    return parameter is not None and bool(
+        parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None)
+    )
+
+
 @torch.no_grad()
 def measured_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch, rows: int) -> Tensor | None:
     """Class scores of a model in evaluation, whose normalisations take on the statistics of the first `rows` nodes of the
@@ -47,9 +69,7 @@ def measured_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch,
     return None if network is None else network.measured(rows)
 
 
-def network_of(
-    model: Classifier, layers: Sequence[SumLayer], batch: Batch, training: bool
-) -> Network | None:
+def network_of(model: Classifier, layers: Sequence[SumLayer], batch: Batch, training: bool) -> Network | None:
     """One pass over a batch; None where the model is not made of such blocks, all of them `training` or none."""
     if type(model.readout) not in (SumPooling, AvgPooling) or not 0 <= model.dropout.p < 1:
         return None

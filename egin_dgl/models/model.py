@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.shortcut import autocasting, stands
 from egin_dgl.models.arguments import gather_arguments
+from egin_dgl.models.fused import LossOf
 
 
 class GraphModel(nn.Module):
@@ -41,13 +42,20 @@ class GraphModel(nn.Module):
 
 
 class KnowsBatches(Protocol):
-    """A model that has a shorter way for batches of the loader, beside its `forward` and `embed`."""
+    """A model that has shorter ways for batches of the loader, beside its `forward` and `embed`; some of these."""
 
     def on_batch(self, batch: Batch) -> Tensor:
         """What `forward` gives."""
 
     def embed_batch(self, batch: Batch) -> Tensor:
         """What `embed` gives."""
+
+    def step_on(self, batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
+        """Loss and what `forward` gives, with the gradients in place; None where only autograd can do that."""
+
+    def measure_on(self, batch: Batch, rows: int) -> Tensor | None:
+        """What `forward` gives once batch normalisation is measured on the first `rows` nodes; None where one pass is not
+        enough."""
 
 
 @runtime_checkable
@@ -64,19 +72,15 @@ def logits_of(model: nn.Module, batch: Batch) -> Tensor:
     return model(batch.graph, batch.node_feats, batch.edge_feats)
 
 
-@runtime_checkable
-class Measures(Protocol):
-    """A model that can measure its batch normalisations on the way to its class scores, as `GraphClassifier` does."""
-
-    def measure_on(self, batch: Batch, rows: int) -> Tensor | None: ...
+def backpropagate(model: nn.Module, batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
+    """Loss and class scores of a batch, with the gradients in place; None where that is left to autograd."""
+    return model.step_on(batch, loss_of) if may_shorten(model, batch, "step_on", "on_batch") else None
 
 
 def measured_logits_of(model: nn.Module, batch: Batch, rows: int) -> Tensor | None:
     """Class scores of a batch, every batch normalisation set to the statistics of its first `rows` nodes, in one pass; None
     where the model knows no such way."""
-    if isinstance(model, Measures) and may_shorten(model, batch, "measure_on", "on_batch"):
-        return model.measure_on(batch, rows)
-    return None
+    return model.measure_on(batch, rows) if may_shorten(model, batch, "measure_on", "on_batch") else None
 
 
 def embeddings_of(model: nn.Module, batch: Batch) -> Tensor:

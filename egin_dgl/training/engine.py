@@ -88,6 +88,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     unread = Evaluation.of_nothing(len(split.test), dataset.info.classes)
     validation_labels = dataset.labels[torch.as_tensor(split.validation)].cpu()
 
+    best: tuple[dict[str, Tensor], dict] | None = None  # weights not yet written, and what is said of them
     with closing(FoldTracker(folder.path, first_epoch=len(history) + 1)) as tracker, whole_epochs():
         while not ended(history, options):
             epoch = len(history) + 1
@@ -126,20 +127,28 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             # Without validation there is nothing honest to choose by: the best weights are the last.
             last = ended(history, options)
             if best_on_validation(history) is record if on_validation else last:
-                folder.save_weights(looked.model, metadata | {"epoch": epoch})
+                kept = {name: tensor.clone() for name, tensor in looked.model.state_dict().items()}
+                best = kept, metadata | {"epoch": epoch}
             if last or asked_to_end() or epoch % options.checkpoint_every == 0:
+                if (
+                    best
+                ):  # not before: a fold that goes on from a checkpoint finds the best weights until then
+                    folder.save_tensors(*best)
+                    best = None
                 content = {name: holder.state_dict() for name, holder in states.items()}
                 folder.save_progress(Progress(history, test_logits, content))
                 end_if_asked()
-        kept = folder.load_weights(model)
+        about = folder.load_weights(model)
         validation, test = looking.validation, looking.test
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
             tracker.embeddings(*embed(model, test), split.test)
             if job.test_once:
-                on_test, best = evaluate(model, test, options), best_on_validation(history).epoch - 1
-                history[best] = replace(history[best], test_loss=on_test.loss, test_accuracy=on_test.accuracy)
-                test_logits[best] = on_test.logits
+                on_test, chosen = evaluate(model, test, options), best_on_validation(history).epoch - 1
+                history[chosen] = replace(
+                    history[chosen], test_loss=on_test.loss, test_accuracy=on_test.accuracy
+                )
+                test_logits[chosen] = on_test.logits
     # Only now is there nothing left to do: a fold killed before this line goes on from its last epoch.
     test_labels = dataset.labels[torch.as_tensor(split.test)].cpu()
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -153,7 +162,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
         validation_logits=chosen_logits,
         validation_labels=validation_labels,
     )
-    folder.save_weights(model, kept | {"temperature": temperature_of(result)})
+    folder.save_weights(model, about | {"temperature": temperature_of(result)})
     folder.save_result(result)
     return result
 

@@ -54,9 +54,9 @@ class EvaluatedModel:
         if self.follows:
             if self.decay is None:
                 self.take(1.0)
-            for own, followed in zip(self.copy.buffers(), self.model.buffers(), strict=True):
-                own.copy_(followed)
-        return self.copy.eval()
+            if buffers := list(self.copy.buffers()):
+                torch._foreach_copy_(buffers, list(self.model.buffers()))
+        return self.copy.eval() if self.copy.training else self.copy
 
     def current(self, batches: Batches, call: Callable) -> nn.Module:
         """The same with statistics measured; `batches` are the training part, `call(model, batch)` a pass."""

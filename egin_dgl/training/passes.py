@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import Batch, GraphLoader
 from egin_dgl.errors import TrainingError
-from egin_dgl.models.model import embeddings_of, logits_of
+from egin_dgl.models.model import backpropagate, embeddings_of, logits_of
 from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.weights import FlatWeights
@@ -60,16 +61,14 @@ class InTraining:
         for step, batch in enumerate(batches):
             self.warm_up(rates, (number - 1) * steps + step + 1, steps)
             self.weights.clear_gradients()
-            logits = scores_of(self.model, batch, self.options)
-            loss = cross_entropy(logits, batch.labels, self.class_weights)
-            self.scaler.scale(loss).backward()
+            loss, logits = self.gradients(batch)
             self.scaler.unscale_(self.optimizer)
             norms.append(self.weights.clip_gradients(self.options.clip_grad_norm))
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.evaluated.step()
-            losses.append(loss.detach())
-            correct.append((logits.detach().argmax(dim=1) == batch.labels).sum())
+            losses.append(loss)
+            correct.append((logits.argmax(dim=1) == batch.labels).sum())
             sizes.append(len(batch.labels))
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
@@ -84,12 +83,33 @@ class InTraining:
         loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / seen
         return loss, int(torch.stack(correct).sum()) / seen, float(torch.stack(norms).mean())
 
+    def gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Those of a batch added to the weights' own; its loss and class scores."""
+
+        if self.options.precision == "fp32":
+            loss_of = partial(with_gradient, labels=batch.labels, weights=self.class_weights)
+            if done := backpropagate(self.model, batch, loss_of):
+                return done
+        scores = scores_of(self.model, batch, self.options)
+        loss = cross_entropy(scores, batch.labels, self.class_weights)
+        self.scaler.scale(loss).backward()
+        return loss.detach(), scores.detach()
+
     def warm_up(self, rates: Sequence[float], step: int, steps: int) -> None:
         """The learning rate rises in a line over the first `warmup` epochs; `step` counts from 1."""
         if step <= self.options.warmup * steps + 1:
             share = min(1.0, step / max(1, self.options.warmup * steps))
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * share
+
+
+def with_gradient(scores: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of class scores (B, classes) and its gradient by them: the operations that autograd itself calls."""
+    aten, mean = torch.ops.aten, 1
+    log_p = scores.log_softmax(dim=1)
+    loss, total = aten.nll_loss_forward.default(log_p, labels, weights, mean, -100)
+    to_log_p = aten.nll_loss_backward.default(loss.new_ones(()), log_p, labels, weights, mean, -100, total)
+    return loss, aten._log_softmax_backward_data.default(to_log_p, log_p, 1, scores.dtype)
 
 
 def scores_of(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:

@@ -2,8 +2,10 @@
 
 from contextlib import suppress
 
+from egin_dgl.loading import loading
+
 # A broken installation is told by the process that asked, in one sentence; here it would be a traceback beside it.
-with suppress(Exception):
+with suppress(Exception), loading():
     import egin_dgl.training.engine
     import egin_dgl.training.nested
     import egin_dgl.training.workers  # noqa: F401

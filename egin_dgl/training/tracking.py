@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 from google.protobuf import text_format
-from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from torch import Tensor

@@ -18,7 +18,9 @@ from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.layers.sum_layer import Messages
 from egin_dgl.layers.sums import closed
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
-from egin_dgl.models.model import embeddings_of, logits_of
+from egin_dgl.models.model import backpropagate, embeddings_of, logits_of
+from egin_dgl.training.passes import with_gradient
+from egin_dgl.training.weights import FlatWeights
 
 FAMILY = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
 EDGES = ("types", "zero", "real", "symmetric")
@@ -33,14 +35,24 @@ def build(make, info, dtype=torch.float64, **options):
     return model
 
 
-def run(model, batch, definition):
-    """Scores, gradients and running statistics after one step in training mode, then scores in evaluation mode."""
-    model.zero_grad()
+def run(model, batch, way):
+    """Scores, gradients and running statistics after one step in training mode, then scores in evaluation mode.
+
+    By the definition, by the shorter way on a batch, or by that of training, without autograd where that is possible.
+    """
+    definition = way == "definition"
+    weights = FlatWeights(model)
+    weights.clear_gradients()
     torch.manual_seed(1)  # of dropout
     inputs = (batch.graph, batch.node_feats, batch.edge_feats)
-    scores = model(*inputs) if definition else logits_of(model, batch)
-    cross_entropy(scores, batch.labels).backward()
-    found = {"scores": scores.detach()}
+    loss_of = partial(with_gradient, labels=batch.labels, weights=None)
+    done = backpropagate(model, batch, loss_of) if way == "step" else None
+    if done is None:
+        scores = model(*inputs) if definition else logits_of(model, batch)
+        loss = cross_entropy(scores, batch.labels)
+        loss.backward()
+        done = loss.detach(), scores.detach()
+    found = dict(zip(("loss", "scores"), done, strict=True))
     found |= {f"gradient of {name}": p.grad for name, p in model.named_parameters() if p.requires_grad}
     found |= {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.no_grad():
@@ -55,14 +67,16 @@ def assert_same(make, data, graphs, dtype=torch.float64, tolerance=1e-10, **opti
 
 
 def assert_same_model(model, batch, tolerance=1e-10):
-    definition = run(copy.deepcopy(model).train(), batch, True)
-    shorter = run(copy.deepcopy(model).train(), batch, False)
-    assert definition.keys() == shorter.keys()
-    for name, expected in definition.items():
-        # Batch normalisation subtracts the mean, and with it any bias before it: only rounding is left of its gradient.
-        torch.testing.assert_close(
-            shorter[name], expected, rtol=tolerance, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
-        )
+    definition, *shorter = (
+        run(copy.deepcopy(model).train(), batch, way) for way in ("definition", "batch", "step")
+    )
+    for found in shorter:
+        assert definition.keys() == found.keys()
+        for name, expected in definition.items():
+            # Batch normalisation subtracts the mean, and with it any bias before it: only rounding is left of its gradient.
+            torch.testing.assert_close(
+                found[name], expected, rtol=tolerance, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
+            )
 
 
 @FAMILY
@@ -345,6 +359,7 @@ def test_a_step_never_waits_for_the_device(make, edges):
     def epoch():
         for batch in loader.shuffled(generator):
             cross_entropy(logits_of(model, batch), batch.labels).backward()
+            assert backpropagate(model, batch, partial(with_gradient, labels=batch.labels, weights=None))
 
     epoch()  # makes what is kept
     with Watching() as watching:

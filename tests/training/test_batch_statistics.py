@@ -132,7 +132,9 @@ def test_a_large_part_is_taken_in_batches_or_sampled(data, monkeypatch):
 
 @pytest.mark.parametrize("empty", ["nothing", "validation", "test"])
 @pytest.mark.parametrize("kind", [EGIN, EGINC, EGINE, GIN])
-@pytest.mark.parametrize("options", [{}, {"learn_eps": True, "mlp_dropout": 0.3}, {"readout": "mean", "mlp_layers": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"learn_eps": True, "mlp_dropout": 0.3}, {"readout": "mean", "mlp_layers": 3}]
+)
 def test_one_pass_over_all_parts_measures_and_answers_alike(data, kind, options, empty):
     """Statistics of the training rows alone, and the scores that a model with these statistics gives."""
     double = as_double(data)

@@ -41,5 +41,7 @@ def test_it_has_all_that_a_worker_needs_no_thread_and_nobody_elses_package(tmp_p
     (scripts / "worker.py").write_text(WORKER)
     (scripts / "parent.py").write_text(PARENT)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, scripts / "parent.py"], cwd=here, env=environment, check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, scripts / "parent.py"], cwd=here, env=environment, check=True, timeout=120
+    )
     assert (here / "told").read_text() == f"True 1 {ROOT / 'egin_dgl' / '__init__.py'}"

@@ -11,6 +11,7 @@ from egin_dgl.cli import door
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.shipped import conf_folder
 from egin_dgl.cli.words import with_those_resumed
+from egin_dgl.loading import loading
 from egin_dgl.training.cores import Share
 from egin_dgl.training.forking import start_server
 
@@ -32,7 +33,8 @@ def train_as_composed(cfg: DictConfig) -> float | None:
     def job(folder: Path, share: Share) -> dict:
         if arithmetic.computes(cfg.get("reproducible", False)) and several_workers(cfg, share):
             start_server()  # it loads torch and DGL while this process does
-        from egin_dgl.cli import app
+        with loading():
+            from egin_dgl.cli import app
 
         return app.train(cfg, folder, share)
 
