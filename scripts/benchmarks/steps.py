@@ -3,7 +3,8 @@
     python scripts/benchmark.py steps [--datasets MUTAG,AIDS] [--batch-size 32] [--turns 100] [--markdown FILE]
 
 A step is the assembly of a batch, forward, backward and a fused Adam. The sides take turns, step by step, in one thread;
-what is told are ratios of medians. "flat" keeps our parameters in one tensor, as training does.
+what is told are ratios of medians. "plain" is ours with autograd and a tensor for each weight; "trained" is a step as training
+takes it, with all weights in one tensor and the gradients of plain blocks written by hand.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,7 +26,8 @@ from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
-from egin_dgl.models.model import logits_of
+from egin_dgl.models.model import backpropagate, logits_of
+from egin_dgl.training.passes import with_gradient
 from egin_dgl.training.weights import FlatWeights
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "GIN": GIN}
@@ -46,19 +49,31 @@ def our_batches(dataset: GraphDataset, batch_size: int) -> Iterator:
             yield batch, batch.labels
 
 
-def stepper(model: nn.Module, batches: Iterator, call: Callable, flat: bool = False) -> Callable[[], None]:
+def stepper(model: nn.Module, batches: Iterator, call: Callable) -> Callable[[], None]:
     """A function that takes one training step."""
     model.train()
-    whole = FlatWeights(model) if flat else None
-    optimizer = torch.optim.Adam(whole.tensors if flat else model.parameters(), lr=1e-3, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
 
     def step() -> None:
         batch, labels = next(batches)
-        if flat:
-            whole.clear_gradients()
-        else:
-            optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         cross_entropy(call(model, batch), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
+    """A function that takes one step as training does."""
+    model.train()
+    weights = FlatWeights(model)
+    optimizer = torch.optim.Adam(weights.tensors, lr=1e-3, fused=True)
+
+    def step() -> None:
+        batch, labels = next(batches)
+        weights.clear_gradients()
+        if backpropagate(model, batch, partial(with_gradient, labels=labels, weights=None)) is None:
+            cross_entropy(logits_of(model, batch), labels).backward()
         optimizer.step()
 
     return step
@@ -68,9 +83,9 @@ def sides(dataset: GraphDataset, batch_size: int) -> dict[str, Callable[[], None
     info = dataset.info
     found = {}
     for name, make in OURS.items():
-        for kind in ("", " flat"):
-            model = make(info, hidden_dim=HIDDEN, layers=LAYERS)
-            found[name + kind] = stepper(model, our_batches(dataset, batch_size), logits_of, bool(kind))
+        models = [make(info, hidden_dim=HIDDEN, layers=LAYERS) for _ in range(2)]
+        found[f"{name} plain"] = stepper(models[0], our_batches(dataset, batch_size), logits_of)
+        found[name] = trained_stepper(models[1], our_batches(dataset, batch_size))
     for name, edges in (("PyG GINE", True), ("PyG GIN", False)):
         found[name] = stepper(PyG(info, edges), pyg_batches(dataset, batch_size), call_model)
     found["DGL GINE"] = stepper(DGL(info), dgl_batches(dataset, batch_size), call_model)
@@ -106,7 +121,7 @@ def table(found: dict[str, dict[str, tuple[float, float]]], batch_size: int) -> 
     """Ratios in Markdown, and whether every target was met; above 1 we are faster."""
     lines = [f"### Batches of {batch_size}, processor time", ""]
     lines += [
-        f"| × as fast, plain Adam → flat Adam (target) | {' | '.join(found)} |",
+        f"| × as fast, plain → trained (target) | {' | '.join(found)} |",
         "|---|" + "---|" * len(found),
     ]
     met = True
@@ -114,12 +129,12 @@ def table(found: dict[str, dict[str, tuple[float, float]]], batch_size: int) -> 
         for other, factor in (("PyG GIN" if name == "GIN" else "PyG GINE", 1.0), ("DGL GINE", 1.5)):
             cells = []
             for dataset, times in found.items():
-                plain, flat = (times[other][0] / times[name + kind][0] for kind in ("", " flat"))
+                plain, ours = (times[other][0] / times[name + kind][0] for kind in (" plain", ""))
                 target = targets[DATASETS.index(dataset)] * factor
-                met &= flat >= target
-                cells.append(f"{plain:.2f} → {flat:.2f} ({target:.2g})")
+                met &= ours >= target
+                cells.append(f"{plain:.2f} → {ours:.2f} ({target:.2g})")
             lines.append(f"| {name} against {other} | {' | '.join(cells)} |")
-    over = [f"{times['EGIN flat'][0] / times['products'][0]:.1f}" for times in found.values()]
+    over = [f"{times['EGIN'][0] / times['products'][0]:.1f}" for times in found.values()]
     lines += [f"| EGIN over the bare products | {' | '.join(over)} |", ""]
     lines += ["| milliseconds, processor / wall | " + " | ".join(found) + " |", "|---|" + "---|" * len(found)]
     for name in next(iter(found.values())):
