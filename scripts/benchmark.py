@@ -1,25 +1,37 @@
 """How fast we are beside other libraries: ratios of one run on one machine.
 
     python scripts/benchmark.py steps        # training steps against PyG and DGL: pip install -e ".[bench]" first
-    python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL; --without its tricks
     python scripts/benchmark.py cross_validation   # whole ten-fold cross-validations against PyG
+    python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
+    python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL; --without its tricks
 
 What follows the name goes to the benchmark; --help lists it.
 """
 
+import argparse
 import os
-import runpy
 import sys
+from importlib import import_module
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
+NAMES = ("steps", "cross_validation", "growth", "refinement")
+
+
+def load(words: list[str]):
+    """The benchmark that is named first: a file with `parse` and `main`."""
+    if not words or words[0] not in NAMES:
+        sys.exit(f"{(__doc__ or '').strip()}\n\nname one of: {', '.join(NAMES)}")
+    if str(BENCHMARKS) not in sys.path:
+        sys.path.insert(0, str(BENCHMARKS))
+    return import_module(words[0])
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    return load(words).parse(words[1:])
+
 
 if __name__ == "__main__":
     # One thread for every side, as in training: set before any of them is imported.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    names = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in ("peers", "tricks"))
-    if len(sys.argv) < 2 or sys.argv[1] not in names:
-        sys.exit(f"{__doc__.strip()}\n\nname one of: {', '.join(names)}")
-    sys.argv = [str(BENCHMARKS / f"{sys.argv[1]}.py"), *sys.argv[2:]]
-    sys.path.insert(0, str(BENCHMARKS))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    sys.exit(load(sys.argv[1:]).main(sys.argv[2:]))

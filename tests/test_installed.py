@@ -93,6 +93,11 @@ def test_a_misspelt_word_is_told_without_loading_what_computes(without_torch, wo
     assert done.returncode == 1 and line.startswith("error: ") and line.endswith(f"(did you mean {meant}?)")
 
 
+def test_a_table_of_nothing_is_told_without_loading_what_computes(without_torch):
+    done = without_torch("table", "nowhere")
+    assert done.returncode == 1 and done.stderr == "error: nowhere: no such folder\n"
+
+
 def test_names_that_help_repeats_are_those_defined():
     assert table.PROTOCOL_NAMES.split(", ") == list(PROTOCOLS)
     assert table.METRIC_NAMES.split(", ") == list(METRICS)

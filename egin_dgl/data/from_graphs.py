@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -168,8 +169,12 @@ def classes_of(labels: object, names: Sequence[str]) -> np.ndarray:
 
 
 def _class(label: object) -> object:
-    """A class as an integer or a string, where it is one; [3] is 3."""
+    """A class as an integer or a string, where it is one; [3] is 3, and an Enum's member goes by its name."""
     label = _array(label)
+    if isinstance(label, Enum):
+        return label.name
+    if isinstance(label, bytes):
+        return label.decode(errors="backslashreplace")
     if isinstance(label, (np.ndarray, np.generic)):
         label = label.tolist()
     if isinstance(label, (list, tuple)) and len(label) == 1:

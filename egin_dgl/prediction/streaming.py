@@ -45,7 +45,7 @@ def answer_file(
 ) -> Tally:
     """Write a CSV with a line a graph, and the embeddings of the first fold asked where a path is given for them.
 
-    What could not be read is told in a file beside it, a line each. `strict` refuses graphs with labels never seen in
+    What could not be read is told in a file beside it, a line each. `strict` refuses it, and graphs with labels never seen in
     training, instead of counting them.
     """
     tally, begun = Tally(), time.perf_counter()
@@ -56,6 +56,8 @@ def answer_file(
         skipped = files.enter_context(beside(left_out))
         for arrays in pieces:
             note_skipped(arrays.skipped, skipped, tally)
+            if strict and arrays.skipped:
+                raise DataError(f"{arrays.skipped[0]}; strict=false leaves such out and lists them")
             if not arrays.graphs:
                 continue
             dataset = run.encode(arrays)

@@ -1,5 +1,7 @@
 """TensorBoard: a run per fold while it trains; in the end one for all, with means, hyper-parameters and pictures."""
 
+import hashlib
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,12 +103,18 @@ def track_run(
         for name, figure in figures.items():
             writer.add_figure(name, figure, close=False)
         # Of hyper-parameters only this run's own: TensorBoard then finds out which differ, and shows them first.
-        writer._get_file_writer().add_summary(
-            hparams_pb(hparams, trial_id=f"{folder.name} ({folder.parent.name})")
-        )
+        writer._get_file_writer().add_summary(hparams_pb(hparams, trial_id=trial_name(folder)))
         for name, value in metrics.items():
             writer.add_scalar(name, value)
     join_embeddings(folder, folds)
+
+
+def trial_name(folder: Path) -> str:
+    """Of a run among others in the HPARAMS tab, which cuts what is longer than fourteen letters and takes runs of one name
+    for one: `job 3 1f09ac`."""
+    number = folder.name.split("_")[0]
+    token = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:6]
+    return f"job {number} {token}" if number.isdigit() else f"run {token}"
 
 
 def mean_curves(histories: Sequence[History]) -> dict[str, Band]:

@@ -177,16 +177,27 @@ def benchmark_ewl(console: Console, repeats: int = 3) -> bool:
     return met
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, help="default: 3, with --without 9")
     parser.add_argument("--without", action="store_true", help="times without each trick over times with all")
     parser.add_argument("--growth", metavar="KIND", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main(words: list[str]) -> int:
+    arguments = parse(words)
     warnings.simplefilter("ignore")
     if arguments.growth:
         print(json.dumps(growth(arguments.growth)))
     elif arguments.without:
         print(worth(arguments.repeats or 9))
-    else:
-        sys.exit(0 if benchmark_ewl(Console(), arguments.repeats or 3) else 1)
+    elif not benchmark_ewl(Console(), arguments.repeats or 3):
+        return 1
+    return 0
+
+
+if __name__ == "__main__":  # as `in_subprocess` calls it
+    sys.exit(main(sys.argv[1:]))

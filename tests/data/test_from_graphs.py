@@ -1,5 +1,7 @@
 """Graphs of other libraries become the same dataset, and what cannot be read is one sentence with graph and column."""
 
+from enum import Enum
+
 import dgl
 import networkx as nx
 import numpy as np
@@ -150,6 +152,11 @@ def test_large_integers_stay_what_they_are():
         GraphDataset.from_graphs(graphs, [0, 1], node_attributes=["number"])
 
 
+class Taste(Enum):
+    sweet = 1
+    bitter = 2
+
+
 @pytest.mark.parametrize(
     ("labels", "names", "numbers"),
     [
@@ -157,6 +164,8 @@ def test_large_integers_stay_what_they_are():
         (np.array(["b", "a"]), ("a", "b"), [1, 0]),
         ([np.int64(10), np.int64(9)], ("9", "10"), [1, 0]),
         (torch.tensor([1.0, 0.0]), ("0", "1"), [1, 0]),
+        ([Taste.sweet, Taste.bitter], ("bitter", "sweet"), [1, 0]),
+        ([b"two", b"one"], ("one", "two"), [1, 0]),
         (None, (), [-1, -1]),
     ],
 )

@@ -122,6 +122,9 @@ def test_all_that_is_left_out_is_named_in_a_file(molecules, tmp_path):
     assert "skipped: 7 more; all of them in some_predictions_skipped.txt" in done.stdout
     told = (tmp_path / "some_predictions_skipped.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in told] == [f"some.csv, line {i}" for i in range(3, 15)]
+    refused = call("predict", *words, "strict=true", "out=strict.csv", cwd=tmp_path)
+    assert refused.returncode == 1 and refused.stderr.startswith("error: some.csv, line 3: molecule 'x0'")
+    assert refused.stderr.count("\n") == 1 and not (tmp_path / "strict.csv").exists()
     (tmp_path / "some.csv").write_text("id,smiles\na,CCO\n")
     assert call("predict", *words, cwd=tmp_path).returncode == 0
     assert not (tmp_path / "some_predictions_skipped.txt").exists()

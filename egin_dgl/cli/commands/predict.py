@@ -21,7 +21,10 @@ class PredictOptions:
     input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
     out: str | None = option("CSV to write; null: NAME_predictions.csv, after the input", default=None)
     fold: int | None = option("one fold's model; null: all folds, their probabilities averaged", default=None)
-    strict: bool = option("refuse labels never seen in training, instead of counting them", default=False)
+    strict: bool = option(
+        "refuse labels never seen in training and what cannot be read, instead of counting them",
+        default=False,
+    )
     embeddings: str | None = option("CSV to write embeddings into, of the fold or of the first", default=None)
     at_once: Count = option("graphs read at once", default=1024)
     device: str = option("auto, cpu, cuda, cuda:1", default="auto")

@@ -18,6 +18,9 @@ METRIC_NAMES = "accuracy, balanced_accuracy, f1_macro, mcc, auroc, average_preci
 
 def main() -> None:
     args = parse(sys.argv[1:])
+    for folder in args.folders:  # told at once: what reads runs takes seconds to load
+        if not Path(folder).is_dir():
+            sys.exit(f"error: {folder}: no such folder")
     from rich.console import Console
 
     from egin_dgl.reporting.many_runs.report import make_report, print_report, write_report

@@ -43,6 +43,7 @@ class Block:
     needs: Sequence[str] = ()  # TU datasets that must be at hand
     long: bool = False  # more than a few minutes
     tiny: str = "trainer.epochs=2 cv.k=3"  # added to its runs, a test sees the same layout in seconds
+    tiny_show: str = ""  # the same, added to `show`
 
     @property
     def commands(self) -> tuple[str, ...]:
