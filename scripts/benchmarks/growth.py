@@ -48,7 +48,7 @@ def random_graphs(graphs: int, edges: int, edge_features: int) -> GraphDataset:
     dst = torch.arange(nodes).repeat_interleave(edges)
     src = dst // NODES * NODES + torch.randint(NODES, (len(dst),), generator=random)
     return GraphDataset(
-        info=DatasetInfo(8, edge_features, 2),
+        info=DatasetInfo(8, edge_features, 2, "random", graphs),
         labels=torch.arange(graphs) % 2,
         node_offsets=torch.arange(graphs + 1) * NODES,
         edge_offsets=torch.arange(graphs + 1) * NODES * edges,

@@ -1,6 +1,6 @@
 """Whole training steps of ours beside the same stack in PyG and DGL, and over the bare matrix products.
 
-    python scripts/benchmark.py steps [--datasets MUTAG,AIDS] [--batch-size 32] [--turns 100]
+    python scripts/benchmark.py steps [--datasets MUTAG,AIDS] [--batch-size 32] [--turns 50]
 
 A step is the assembly of a batch, forward, backward and a fused Adam. The sides take turns, step by step, in one thread;
 what is told are ratios of medians. "plain" is ours with autograd and a tensor for each weight; "trained" is a step as training
@@ -145,7 +145,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=50)
     return parser.parse_args(arguments)
 
 
