@@ -1,5 +1,6 @@
 """One model on all graphs, as a cross-validation settled it."""
 
+import itertools
 import json
 import shutil
 import statistics
@@ -51,17 +52,19 @@ def test_it_predicts_like_any_other_run(trained, run_here):
 
 
 def test_of_a_nested_run_the_settings_best_in_the_mean_are_taken(trained, run_here):
-    folder = trained("cv=nested", "cv.k=3", "cv.grid={model: {hidden_dim: [4, 8]}}", "trainer.epochs=4")
-    summary = finish(run_here, folder)
-    widths = {4: [], 8: []}
-    for fold in range(3):
-        for number, found in enumerate(widths.values()):
-            result = RunFolder(folder).fold(fold).candidate(number).progress()
-            found.append(best_on_validation(result.history).chosen_by)
-    means = {width: statistics.fmean(scores) for width, scores in widths.items()}
-    chosen = summary["final"]["chosen"]["model.hidden_dim"]
-    assert means[chosen] == max(means.values())
-    assert load_run(folder / "final").run.settings["model"]["hidden_dim"] == chosen
+    grid = {"hidden_dim": (4, 8), "edge_dim": (2, 3)}
+    written = ", ".join(f"{name}: [{', '.join(map(str, values))}]" for name, values in grid.items())
+    folder = trained("cv=nested", "cv.k=3", f"cv.grid={{model: {{{written}}}}}", "trainer.epochs=4")
+    chosen = finish(run_here, folder)["final"]["chosen"]
+    means = {}
+    for number, point in enumerate(itertools.product(*grid.values())):
+        results = [RunFolder(folder).fold(fold).candidate(number).progress() for fold in range(3)]
+        means[point] = statistics.fmean(best_on_validation(result.history).chosen_by for result in results)
+    assert not RunFolder(folder).fold(0).candidate(len(means)).path.exists()
+    point = chosen["model.hidden_dim"], chosen["model.edge_dim"]
+    assert means[point] == max(means.values())
+    kept = load_run(folder / "final").run.settings["model"]
+    assert (kept["hidden_dim"], kept["edge_dim"]) == point
 
 
 @pytest.mark.parametrize("kind", ["linear", "precomputed"])
