@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,10 +14,12 @@ from running import ROOT, SCRIPT, SMALL, same_numbers, seeded
 
 from egin_dgl.cli.words import resuming, understood
 from egin_dgl.data.tensor_file import write_tensors
-from egin_dgl.errors import ConfigError, StorageError
+from egin_dgl.errors import StorageError
 from egin_dgl.evaluation.history import EpochRecord
 from egin_dgl.files import write_text
+from egin_dgl.named import is_text
 from egin_dgl.runs.checkpoint_file import write_checkpoint
+from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import Asked, SweepFolder
 from egin_dgl.training.tracking import FoldTracker
 
@@ -201,15 +204,18 @@ def test_any_folder_can_be_resumed(name, tmp_path):
     assert said == f"resume={os.path.relpath(run)}"
 
 
-@pytest.mark.parametrize("name", ["${seed}", b"\xff".decode(errors="surrogateescape")])
-def test_a_folder_that_hydra_cannot_name_is_refused(name, tmp_path):
-    (tmp_path / name / ".hydra").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="rename the folder"):
-        understood([f"resume={tmp_path / name}"])
+def test_words_to_go_on_are_taken_by_a_shell_where_the_folder_is_no_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = b"a'\\\xff\n ${b}"
+    said = subprocess.run(
+        ["bash", "-c", f"printf %s {resuming(Path(os.fsdecode(name)))}"], capture_output=True
+    )
+    assert said.stdout == b"resume=" + name
 
 
-def test_a_run_in_an_odd_folder_goes_on_there(command, run_here, tmp_path):
-    folder = tmp_path / "ä =,([{'#~ "
+@pytest.mark.parametrize("name", ["ä =,([{'#~ ", "${seed}${oc.env:HOME}", os.fsdecode(b"no text: \xff")])
+def test_a_run_in_an_odd_folder_goes_on_there(name, command, run_here, tmp_path):
+    folder = tmp_path / name
     done = command(*TINY, "trainer.workers=1", f"hydra.run.dir={tmp_path / 'plain'}")
     assert done.returncode == 0, done.stderr
     (tmp_path / "plain").rename(folder)
@@ -217,13 +223,29 @@ def test_a_run_in_an_odd_folder_goes_on_there(command, run_here, tmp_path):
     done = command(f"resume={folder}")
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert is_text(name) <= done.stdout.endswith(f"in {folder}\n")
     run_here(tmp_path / "whole", *TINY)
     same_numbers(tmp_path / "whole", folder)
+    done = command("cv=final", f"run={folder}")
+    assert done.returncode == 0, done.stderr
+    assert RunFolder(folder / "final").summary.exists()
+
+
+@pytest.mark.parametrize("name", ["s${b},", os.fsdecode(b"\xff")])
+def test_a_sweep_in_an_odd_folder_goes_on_there(name, command, tmp_path):
+    done = command("-m", *TINY, "model=gin,egin", f"hydra.sweep.dir={tmp_path / 'plain'}")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(tmp_path / "plain", tmp_path / name)
+    jobs = [next((tmp_path / place).glob("1_*")) for place in ("plain", name)]
+    shutil.rmtree(jobs[1] / "fold_01")
+    RunFolder(jobs[1]).summary.unlink()
+    done = command(f"resume={tmp_path / name}")
+    assert done.returncode == 0, done.stderr
+    same_numbers(*jobs)
+    assert sorted(os.listdir(tmp_path)) == sorted(["plain", name])
 
 
 def test_what_a_killed_run_left_is_removed_when_it_is_resumed(tmp_path):
-    from egin_dgl.runs.run_folder import RunFolder
-
     left = [tmp_path / ".run.json.abcd_123.tmp", tmp_path / "fold_00" / ".last.pt.abcdefgh.tmp"]
     kept = [tmp_path / ".my.tmp", tmp_path / "mine.abcdefgh.tmp", tmp_path / "other" / ".x.abcdefgh.tmp"]
     for path in left + kept:

@@ -9,6 +9,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
 GROUND = (
     "errors",
+    "named",
     "files",
     "loading",
     "arithmetic",

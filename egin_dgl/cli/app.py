@@ -22,6 +22,7 @@ from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.files import put_aside
 from egin_dgl.loading import load_meanwhile
+from egin_dgl.named import written
 from egin_dgl.reporting.data_line import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
@@ -166,5 +167,7 @@ def show(summary: dict, folder: Path) -> None:
     console.print(summary_table(summary, console.width))
     console.print(metrics_line(summary), highlight=False)
     console.print(
-        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in", folder, soft_wrap=True
+        f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in",
+        written(folder),
+        soft_wrap=True,
     )

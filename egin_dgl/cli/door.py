@@ -20,6 +20,7 @@ from egin_dgl.cli.wellformed import check_words
 from egin_dgl.cli.words import resuming, understood
 from egin_dgl.errors import ConfigError, EginError, StorageError, TrainingError, one_line
 from egin_dgl.files import reason_of
+from egin_dgl.named import meant
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import SweepFolder
 from egin_dgl.training.cores import Share, share
@@ -109,9 +110,9 @@ def guarded(cfg: DictConfig, job: Callable[[Path, Share], dict]) -> float | None
     Its known errors end a single run here, and only themselves in a sweep.
     """
     hydra = HydraConfig.get()
-    folder = Path(hydra.runtime.output_dir)
+    folder = meant(hydra.runtime.output_dir)
     in_sweep = hydra.mode == RunMode.MULTIRUN
-    resumable = Path(hydra.sweep.dir) if in_sweep else folder
+    resumable = meant(hydra.sweep.dir) if in_sweep else folder
     try:
         if in_sweep and "direction" in hydra.sweeper:
             from egin_dgl.cli.checked import checked  # here, as it loads torch, which help does without

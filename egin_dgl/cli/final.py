@@ -20,6 +20,7 @@ from egin_dgl.evaluation.calibration import pooled_temperature
 from egin_dgl.evaluation.history import History, best_on_validation, kept_record
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.models.registry import refuse_special, registered
+from egin_dgl.named import meant
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.runs.fold_folder import FoldFolder
@@ -126,7 +127,7 @@ def train_final(cfg: DictConfig, folder: str | Path, share: Share | None = None)
         raise ConfigError(
             "cv=final needs run=FOLDER, the folder of the cross-validation whose settings it takes"
         )
-    place = Path(cfg.run)
+    place = meant(cfg.run)
     if not RunFolder(place).holds_a_run:
         raise ConfigError(f"{place} is not the folder of a run: it has no run.json")
     before = read_run(place)

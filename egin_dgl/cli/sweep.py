@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.errors import StorageError, one_line
 from egin_dgl.files import write_text
+from egin_dgl.named import meant, sayable
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import Asked, SweepFolder
 
@@ -31,12 +32,12 @@ class Record(Callback):
     def on_run_start(self, config: DictConfig, **_) -> None:
         global place
         HydraConfig.instance().set_config(config)  # the folder's name asks it what was chosen
-        place = Path(config.hydra.run.dir)
+        place = meant(config.hydra.run.dir)
 
     def on_multirun_start(self, config: DictConfig, **_) -> None:
         """Write down what was asked. The folder is there before a search opens its study in it."""
         global current, place
-        current = SweepFolder(Path(config.hydra.sweep.dir))
+        current = SweepFolder(meant(config.hydra.sweep.dir))
         place = current.path
         trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
         overrides = config.hydra.overrides
@@ -47,7 +48,7 @@ class Record(Callback):
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **_) -> None:
         """Leave the reason of a failure in the job's folder, for the table at the end of the sweep."""
-        note = RunFolder(Path(config.hydra.runtime.output_dir)).error
+        note = RunFolder(meant(config.hydra.runtime.output_dir)).error
         if job_return.status != JobStatus.FAILED:
             note.unlink(missing_ok=True)
             return
@@ -73,7 +74,7 @@ def jobs() -> list[RunFolder]:
 
 def how_many(hydra: HydraConf) -> int | None:
     """The jobs of the sweep that a job is of: the trials of a search, or the points of a grid; None where nothing says."""
-    folder = SweepFolder(Path(hydra.sweep.dir))
+    folder = SweepFolder(meant(hydra.sweep.dir))
     if "n_trials" in hydra.sweeper:
         return hydra.sweeper.n_trials
     if not folder.is_there:
@@ -91,7 +92,12 @@ def continued(folder: SweepFolder, trust: bool = False) -> list[str]:
 
     asked = folder.asked()
     kept = replayed([*asked.hydra, *asked.task], folder.path, trust)
-    options = ["--multirun", *kept, *notes_of_launcher(kept), setting("hydra.sweep.dir", folder.path)]
+    options = [
+        "--multirun",
+        *kept,
+        *notes_of_launcher(kept),
+        setting("hydra.sweep.dir", sayable(folder.path)),
+    ]
     if asked.trials is None:
         return options
     tried = folder.put_aside_unfinished()

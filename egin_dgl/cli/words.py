@@ -1,13 +1,13 @@
 """The words of a command as Hydra is to read them: older names, short ones, and `resume=FOLDER`."""
 
 import os
-import shlex
 import sys
 from pathlib import Path
 
 from egin_dgl.cli import sweep
 from egin_dgl.cli.own import own_folder
 from egin_dgl.errors import ConfigError
+from egin_dgl.named import behind, quoted, sayable
 from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import SweepFolder
 
@@ -25,10 +25,15 @@ def understood(arguments: list[str]) -> list[str]:
 
 def beside_its_run(arguments: list[str]) -> list[str]:
     """The one model that `cv=final run=FOLDER` trains lies in the folder of the run, unless another place is given."""
-    folders = [word.removeprefix("run=") for word in arguments if word.startswith("run=")]
-    if not folders or any(word.startswith("hydra.run.dir=") for word in arguments):
+    runs = [word for word in arguments if word.startswith("run=")]
+    if not runs:
         return arguments
-    return [*arguments, f"hydra.run.dir={folders[-1]}/final"]
+    rest, name = [word for word in arguments if word not in runs], runs[-1].removeprefix("run=")
+    words = [runs[-1], f"hydra.run.dir={name}/final"]
+    if Path(name).is_dir():  # as the shell names it; else it may be quoted for Hydra
+        folder = sayable(Path(name))
+        words = [sweep.setting("run", folder), sweep.setting("hydra.run.dir", folder / "final")]
+    return rest + words[: 1 if any(word.startswith("hydra.run.dir=") for word in rest) else 2]
 
 
 def current_name(word: str) -> str:
@@ -65,7 +70,6 @@ def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
             f"resume=FOLDER goes on with the options that started the run; give no others but {TRUST}"
         )
     folder = Path(chosen[0].removeprefix("resume="))
-    check_name(folder)
     check_own(own, folder)
     if SweepFolder(folder).is_there:
         return sweep.continued(SweepFolder(folder), trust)
@@ -74,18 +78,9 @@ def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
     # Hydra's notes stay as they are: written again on a full disk, they would be empty.
     return [
         *replayed(RunFolder(folder).started_with(), folder, trust),
-        sweep.setting("hydra.run.dir", folder),
+        sweep.setting("hydra.run.dir", sayable(folder)),
         "hydra.output_subdir=null",
     ]
-
-
-def check_name(folder: Path) -> None:
-    """Hydra writes the folder down as UTF-8, and takes ${ in it for the name of an option."""
-    full = os.path.abspath(folder)
-    if "${" in full or full.encode(errors="replace").decode() != full:
-        raise ConfigError(
-            f"{full!r} cannot be resumed under this name, which has ${{ or is no UTF-8: rename the folder"
-        )
 
 
 def check_own(given: Path | None, folder: Path) -> None:
@@ -99,4 +94,4 @@ def resuming(folder: str | Path) -> str:
     """The words that go on with a run or sweep, as a shell takes them."""
     own, _ = own_folder(sys.argv[1:])
     flag = ["--config-dir", os.path.relpath(own)] if own else []
-    return shlex.join([f"resume={os.path.relpath(folder)}", *flag])
+    return " ".join(map(quoted, [f"resume={os.path.relpath(behind(folder))}", *flag]))
