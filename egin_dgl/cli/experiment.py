@@ -3,16 +3,12 @@
 import itertools
 import json
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
-from torch.optim import Optimizer
 
 from egin_dgl.cli.checked import checked
 from egin_dgl.cli.groups import build
@@ -28,6 +24,7 @@ from egin_dgl.training.job import Recipe, TrainFold
 from egin_dgl.training.kernel import fit_kernel_fold
 from egin_dgl.training.nested import Candidate, train_nested_fold
 from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.weights import without_compiler
 
 log = logging.getLogger(__name__)
 
@@ -109,21 +106,6 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{group}: {error}") from error
     return model
-
-
-@contextmanager
-def without_compiler() -> Iterator[None]:
-    """Inside, an optimizer is made without loading torch's compiler, which takes a second and only says that an optimizer is
-    not to be compiled. In a torch that asks for it otherwise this does nothing."""
-    made_by: Any = getattr(Optimizer.add_param_group, "__wrapped__", Optimizer.add_param_group)
-    known = hasattr(made_by, "__dynamo_disable")
-    if not known:
-        made_by.__dynamo_disable = made_by
-    try:
-        yield
-    finally:
-        if not known:
-            del made_by.__dynamo_disable
 
 
 def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:

@@ -35,7 +35,7 @@ from egin_dgl.training.passes import (
 )
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tracking import FoldTracker
-from egin_dgl.training.weights import FlatWeights, make_optimizer
+from egin_dgl.training.weights import FlatWeights, make_optimizer, without_compiler
 
 
 class Stateful(Protocol):
@@ -135,7 +135,8 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
                 ):  # not before: a fold that goes on from a checkpoint finds the best weights until then
                     folder.save_tensors(*best)
                     best = None
-                content = {name: holder.state_dict() for name, holder in states.items()}
+                with without_compiler():
+                    content = {name: holder.state_dict() for name, holder in states.items()}
                 folder.save_progress(Progress(history, test_logits, content))
                 end_if_asked()
         about = folder.load_weights(model)
@@ -169,8 +170,9 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
 
 def restore(states: dict[str, Stateful], progress: Progress, folder: FoldFolder) -> None:
     try:
-        for name, holder in states.items():
-            holder.load_state_dict(progress.states[name])
+        with without_compiler():
+            for name, holder in states.items():
+                holder.load_state_dict(progress.states[name])
     except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
         reason = f"{type(error).__name__}: {str(error).strip().splitlines()[-1].strip()}"
         raise TrainingError(

@@ -16,7 +16,7 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.models.model import backpropagate, embeddings_of, logits_of
 from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.weights import FlatWeights
+from egin_dgl.training.weights import FlatWeights, take_step
 
 if TYPE_CHECKING:
     from torch.amp import GradScaler
@@ -64,8 +64,11 @@ class InTraining:
             loss, logits = self.gradients(batch)
             self.scaler.unscale_(self.optimizer)
             norms.append(self.weights.clip_gradients(self.options.clip_grad_norm))
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+            if self.scaler.is_enabled():
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+            else:
+                take_step(self.optimizer)
             self.evaluated.step()
             losses.append(loss)
             correct.append((logits.argmax(dim=1) == batch.labels).sum())

@@ -1,12 +1,17 @@
 """All weights of a model in one tensor: what is done to each of them at every step is then one operation."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
+from torch.optim import SGD, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop, optimizer
 
 ALIGNED = 16  # a weight starts at a multiple of so many numbers, where vector instructions read best
+ASK_THE_COMPILER = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
+EVERYWHERE = (optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks)
 ELEMENTWISE = (Adam, AdamW, NAdam, RAdam, RMSprop, SGD)  # they treat a number alike, whatever tensor it is in
 
 
@@ -65,8 +70,10 @@ def make_optimizer(make: Callable[..., Optimizer], model: nn.Module, flat: FlatW
 
     One that looks at whole matrices gets the model's own weights.
     """
-    optimizer = fused_where_possible(make, flat.tensors)
-    return optimizer if isinstance(optimizer, ELEMENTWISE) else fused_where_possible(make, model.parameters())
+    with without_compiler():
+        optimizer = fused_where_possible(make, flat.tensors)
+        elementwise = isinstance(optimizer, ELEMENTWISE)
+        return optimizer if elementwise else fused_where_possible(make, model.parameters())
 
 
 def fused_where_possible(make: Callable[..., Optimizer], weights) -> Optimizer:
@@ -75,3 +82,36 @@ def fused_where_possible(make: Callable[..., Optimizer], weights) -> Optimizer:
         return make(weights, fused=True)
     except (RuntimeError, TypeError):
         return make(weights)
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Inside, an optimizer is made, saved and restored without loading torch's compiler, which takes a second and only says
+    that an optimizer is not to be compiled. In a torch that asks for it otherwise this does nothing."""
+    methods: list[Any] = [inspect.unwrap(getattr(Optimizer, name)) for name in ASK_THE_COMPILER]
+    unasked = [method for method in methods if not hasattr(method, "__dynamo_disable")]
+    for method in unasked:
+        method.__dynamo_disable = method
+    try:
+        yield
+    finally:
+        for method in unasked:
+            del method.__dynamo_disable
+
+
+def take_step(optimizer: Optimizer) -> None:
+    """`optimizer.step()`, of torch's own optimizers without what torch lays around it: marks for its profiler, and its
+    compiler, which is loaded for a second only to be told that it stays out."""
+    plain = getattr(type(optimizer).step, "__wrapped__", None)
+    hooks = optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks, *EVERYWHERE
+    if (
+        type(optimizer) not in ELEMENTWISE
+        or plain is None
+        or any(hooks)
+        or optimizer.defaults["differentiable"]
+    ):
+        optimizer.step()
+        return
+    with torch.no_grad():
+        inspect.unwrap(plain)(optimizer)
+    optimizer._opt_called = True  # type: ignore[attr-defined]  # schedulers ask for it

@@ -26,7 +26,7 @@ from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
 from egin_dgl.models.model import backpropagate, logits_of
 from egin_dgl.training.passes import with_gradient
-from egin_dgl.training.weights import FlatWeights
+from egin_dgl.training.weights import FlatWeights, take_step
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "GIN": GIN}
 DATASETS = ("MUTAG", "Cuneiform", "AIDS", "COX2_MD")
@@ -72,7 +72,7 @@ def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
         weights.clear_gradients()
         if backpropagate(model, batch, partial(with_gradient, labels=labels, weights=None)) is None:
             cross_entropy(logits_of(model, batch), labels).backward()
-        optimizer.step()
+        take_step(optimizer)
 
     return step
 
