@@ -150,8 +150,11 @@ class Batch:
     def graph_of_node(self) -> Tensor:
         """(N,) in 0..B-1."""
         layout, size = self._nodes, self.chunk.batch_size
-        graphs = torch.arange(len(self.chunk.graphs), device=self.graphs.device) % size
-        return layout.window(self.chunk.once("graph of node", lambda: layout.spread(graphs)), self.number)
+
+        def spread() -> Tensor:
+            return layout.spread(torch.arange(len(self.chunk.graphs), device=self.graphs.device) % size)
+
+        return layout.window(self.chunk.once("graph of node", spread), self.number)
 
     @cached_property
     def graph(self) -> dgl.DGLGraph:

@@ -9,6 +9,7 @@ sums that its dataset keeps take the place of messages.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from dgl import DGLGraph
@@ -16,9 +17,9 @@ from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.aggregate import at_least_float32, sum_cross, sum_edges, sum_neighbors
-from egin_dgl.layers.mlp import can_run_together, together
+from egin_dgl.layers.mlp import SideBySide, can_run_together
 from egin_dgl.layers.sum_layer import Messages, SumLayer
-from egin_dgl.layers.sums import around, closed, crossed
+from egin_dgl.layers.sums import Sums, around, closed, crossed
 
 
 class EdgedConv(SumLayer):
@@ -110,12 +111,27 @@ class EGINEConv(EdgedConv):
         return Messages(closed(batch), edge_sum)
 
     @classmethod
-    def all_messages(cls, layers: Sequence[SumLayer], batch: Batch) -> list[Messages]:
+    def all_messages(cls, layers: Sequence[SumLayer], batch: Batch, by_hand: bool = False) -> list[Messages]:
         """The edge MLPs of all layers see the same vectors, and run side by side."""
         alike = [layer for layer in layers if type(layer) is EGINEConv and not layer.has_eps()]
         mlps = [layer.edge_mlp for layer in alike]
         if len(alike) < len(layers) or not can_run_together(mlps):
-            return super().all_messages(layers, batch)
-        sums, vectors = around(batch)
-        edge_sums = sums(together(mlps, vectors)).chunk(len(mlps), 1)
-        return [Messages(closed(batch), edge_sum) for edge_sum in edge_sums]
+            return super().all_messages(layers, batch, by_hand)
+        (sums, vectors), edge_mlps = around(batch), SideBySide(mlps)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not by_hand):
+            edge_sums = sums(edge_mlps.forward(vectors)).chunk(len(mlps), 1)
+        learnt = SummedEdges(sums, edge_mlps) if by_hand else None
+        return [Messages(closed(batch), edge_sum, learnt) for edge_sum in edge_sums]
+
+
+class SummedEdges(NamedTuple):
+    """Σ MLP₂(e_ij) of all layers of EGIN-E, and its gradient."""
+
+    sums: Sums
+    edge_mlps: SideBySide
+
+    def parameters(self) -> list[Tensor]:
+        return self.edge_mlps.parameters()
+
+    def gradients(self, to_halves: Sequence[Tensor]) -> list[Tensor]:
+        return self.edge_mlps.gradients(self.sums.transposed(torch.cat(list(to_halves), dim=1)))

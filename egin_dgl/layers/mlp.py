@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from egin_dgl.ranges import OneOf
 
+relu_gradient = torch.ops.aten.threshold_backward.default  # the one that autograd itself would call
+
 
 class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation that also takes a training batch of a single row, or of none.
@@ -93,15 +95,51 @@ def can_run_together(mlps: Sequence[nn.Module]) -> TypeGuard[Sequence[MLP]]:
     )
 
 
-def together(mlps: Sequence[MLP], x: Tensor) -> Tensor:
-    """The results of several MLPs for the same input, side by side: (V, in_dim) -> (V, M · out_dim)."""
-    (first, *others), count = list(zip(*map(linears, mlps), strict=True)), len(mlps)
-    h = nn.functional.linear(x, torch.cat([f.weight for f in first]), torch.cat([f.bias for f in first]))
-    for level in others:
-        h = torch.relu(h).view(len(x), count, -1).transpose(0, 1)
-        weights, biases = torch.stack([f.weight for f in level]), torch.stack([f.bias for f in level])
-        h = torch.baddbmm(biases.unsqueeze(1), h, weights.transpose(1, 2)).transpose(0, 1).flatten(1)
-    return h
+class SideBySide:
+    """Several MLPs for the same input, of which `can_run_together` is true: (V, in_dim) -> (V, M · out_dim).
+
+    The gradient is written by hand, for passes that autograd does not record.
+    """
+
+    def __init__(self, mlps: Sequence[MLP]):
+        self.levels, self.count = list(zip(*map(linears, mlps), strict=True)), len(mlps)
+
+    def parameters(self) -> list[Tensor]:
+        return [p for level in self.levels for f in level for p in (f.weight, f.bias)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, *others = self.levels
+        weights = torch.cat([f.weight for f in first])
+        h = nn.functional.linear(x, weights, torch.cat([f.bias for f in first]))
+        self.saved = [(x, weights)]  # the input of each level, and its weights
+        for level in others:
+            h = self.apart(torch.relu(h))
+            weights, biases = torch.stack([f.weight for f in level]), torch.stack([f.bias for f in level])
+            self.saved.append((h, weights))
+            h = self.beside(torch.baddbmm(biases.unsqueeze(1), h, weights.transpose(1, 2)))
+        return h
+
+    def gradients(self, grad: Tensor) -> list[Tensor]:
+        """Those of `parameters`, from that of the result."""
+        (x, _), *others = self.saved
+        found: list[Tensor] = []
+        for h, weights in reversed(others):
+            to_each = self.apart(grad)
+            found = [*self.in_turn(to_each.transpose(1, 2) @ h, to_each.sum(1)), *found]
+            grad = self.beside(relu_gradient(to_each @ weights, h, 0))
+        to_first = (grad.t() @ x).unflatten(0, (self.count, -1)), grad.sum(0).unflatten(0, (self.count, -1))
+        return [*self.in_turn(*to_first), *found]
+
+    def apart(self, h: Tensor) -> Tensor:
+        """(V, M · D) -> (M, V, D)."""
+        return h.view(len(h), self.count, -1).transpose(0, 1)
+
+    def beside(self, h: Tensor) -> Tensor:
+        """(M, V, D) -> (V, M · D)."""
+        return h.transpose(0, 1).flatten(1)
+
+    def in_turn(self, weights: Tensor, biases: Tensor) -> list[Tensor]:
+        return [part for pair in zip(weights, biases, strict=True) for part in pair]
 
 
 def linears(mlp: MLP) -> list[nn.Linear]:

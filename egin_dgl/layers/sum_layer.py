@@ -1,7 +1,7 @@
 """What GIN and the EGIN family do alike on a batch of the loader."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import torch
@@ -11,11 +11,22 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.layers.sums import Sums
 
 
+class Learnt(Protocol):
+    """What the edge halves of all layers of a model were computed by, without a record of autograd's."""
+
+    def parameters(self) -> list[Tensor]: ...
+
+    def gradients(self, to_halves: Sequence[Tensor]) -> list[Tensor]:
+        """Those of `parameters`, from those of the edge halves."""
+        ...
+
+
 class Messages(NamedTuple):
     """What a layer sums on one batch."""
 
     sums: Sums  # S, with the node itself in its sums; it may have several rows a node, one after another
     edge_half: Tensor | None = None  # c (N, R)
+    learnt: Learnt | None = None  # where c is computed, and autograd knows nothing of it
 
 
 class SumLayer(nn.Module):
@@ -39,13 +50,16 @@ class SumLayer(nn.Module):
         raise NotImplementedError
 
     @classmethod
-    def all_messages(cls, layers: Sequence["SumLayer"], batch: Batch) -> list[Messages]:
-        """Those of all layers of a model, of which the first is of this class; they may have something to share."""
+    def all_messages(
+        cls, layers: Sequence["SumLayer"], batch: Batch, by_hand: bool = False
+    ) -> list[Messages]:
+        """Those of all layers of a model, of which the first is of this class; they may have something to share, and
+        `by_hand` a gradient of what they share that does not need autograd."""
         return [layer.messages(batch) for layer in layers]
 
     def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
         """The same as `forward`, for the batch that h (N, D) belongs to."""
-        sums, edge_half = self.messages(batch)
+        sums, edge_half, _ = self.messages(batch)
         summed = sums(h).view(len(h), -1, h.shape[1])
         if self.has_eps():
             summed = summed + self.epsilon() * h.unsqueeze(1)

@@ -23,6 +23,7 @@ class Sums(NamedTuple):
 
     apply: Callable[[Tensor], Tensor]
     transposed: Callable[[Tensor], Tensor]
+    bags: Bags | None = None  # S, where it is one sparse matrix
 
     def __call__(self, x: Tensor) -> Tensor:
         """S x, differentiable."""
@@ -76,7 +77,7 @@ def pooled(batch: Batch) -> Sums:
 def sparse(pair: tuple[Bags, Bags]) -> Sums:
     """The map of a sparse matrix."""
     bags, transposed = pair
-    return Sums(lambda x: product(bags, x), lambda grad: product(transposed, grad))
+    return Sums(lambda x: product(bags, x), lambda grad: product(transposed, grad), bags)
 
 
 def around(batch: Batch) -> tuple[Sums, Tensor]:

@@ -16,6 +16,7 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.layers.mlp import MLP, BatchNorm
 from egin_dgl.layers.sum_layer import SumLayer
 from egin_dgl.layers.sums import pooled
+from egin_dgl.models.distinct import rows_by_color
 from egin_dgl.models.fused_pass import Fused, Layer, Network, NormBlock, Running, Scores
 
 Found = TypeVar("Found")
@@ -45,8 +46,10 @@ def fused_step(
 ) -> tuple[Tensor, Tensor] | None:
     """Loss and class scores of a model in training, whose gradients are added to `.grad` of its weights without a graph of
     autograd; None as above, and where a hook waits for a gradient."""
-    network = network_of(model, layers, batch, training=True) if len(batch.node_feats) > 1 else None
-    if network is None or any(map(has_hook, network.parameters())):
+    network = None
+    if len(batch.node_feats) > 1:
+        network = network_of(model, layers, batch, training=True, by_hand=True)
+    if network is None or any(map(has_hook, network.all_parameters())):
         return None
     with torch.no_grad():
         scores = network.forward()
@@ -66,11 +69,20 @@ def measured_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch,
     """Class scores of a model in evaluation, whose normalisations take on the statistics of the first `rows` nodes of the
     batch as they are reached; None as above, and where there is no such row."""
     network = network_of(model, layers, batch, training=False) if rows else None
-    return None if network is None else network.measured(rows)
+    if network is None:
+        return None
+    sparse = all(layer.sums.bags is not None for layer in network.layers)
+    fewer = rows_by_color(batch, len(layers), rows) if sparse else None
+    return network.measured(rows) if fewer is None else network.measured_on(fewer, batch.members)
 
 
-def network_of(model: Classifier, layers: Sequence[SumLayer], batch: Batch, training: bool) -> Network | None:
-    """One pass over a batch; None where the model is not made of such blocks, all of them `training` or none."""
+def network_of(
+    model: Classifier, layers: Sequence[SumLayer], batch: Batch, training: bool, by_hand: bool = False
+) -> Network | None:
+    """One pass over a batch; None where the model is not made of such blocks, all of them `training` or none.
+
+    by_hand: no gradient will be asked of autograd that can do without.
+    """
     if type(model.readout) not in (SumPooling, AvgPooling) or not 0 <= model.dropout.p < 1:
         return None
     maps = [score for score in model.scores if type(score) is nn.Linear]
@@ -79,7 +91,7 @@ def network_of(model: Classifier, layers: Sequence[SumLayer], batch: Batch, trai
     )
     if stacks is None or len(maps) < len(model.scores):
         return None
-    messages = type(layers[0]).all_messages(layers, batch)
+    messages = type(layers[0]).all_messages(layers, batch, by_hand)
     parts = zip(layers, stacks, messages, strict=True)
     scores = Scores(
         maps, pooled(batch), factor(model, batch), model.dropout.p if model.dropout.training else 0.0

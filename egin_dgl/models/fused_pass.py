@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from egin_dgl.data.loader import Bags
 from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.layers.sum_layer import Messages, SumLayer
 from egin_dgl.layers.sums import Sums
+from egin_dgl.models.distinct import Distinct
 
 # The gradients that autograd itself would call.
-relu_backward = torch.ops.aten.threshold_backward.default
+relu_backward = torch.ops.aten.threshold_backward.grad_input
 norm_backward = torch.ops.aten.native_batch_norm_backward.default
 
 
@@ -50,32 +52,50 @@ class NormBlock:
         y, batch_mean, inverse = torch.native_batch_norm(
             linear, self.scale, self.shift, mean, variance, True, momentum, self.eps
         )
-        self.saved = x, weight, linear, batch_mean, inverse, y.relu_()
+        self.used = weight
+        self.saved = x, linear, batch_mean, inverse, y.relu_()
         return y
 
-    def measured(self, x: Tensor, weight: Tensor, rows: int) -> Tensor:
-        """The same in evaluation, with the mean and variance of the first `rows` rows, which become the running ones."""
+    def measured(self, x: Tensor, weight: Tensor, shares: Tensor | int) -> Tensor:
+        """The same in evaluation, with the mean and variance of the first rows, which become the running ones."""
         linear = x @ weight.t()
-        mean = linear[:rows].mean(0)
-        variance = linear.sub_(mean)[:rows].square().mean(0)
+        rows = shares if isinstance(shares, int) else len(shares)
+        mean = mean_of(linear[:rows], shares)
+        variance = mean_of(linear.sub_(mean)[:rows].square(), shares)
         torch.add(mean, self.bias, out=self.running.mean)
         self.running.variance.copy_(variance)
         factor = self.scale * variance.add_(self.eps).rsqrt_()
         return torch.addcmul(self.shift, linear, factor, out=linear).relu_()
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, list[Tensor | None]]:
-        """The gradient of x W^T, and those of the parameters; None is zero."""
-        x, _, linear, mean, inverse, y = self.saved
+    def backward(self, grad: Tensor, add: bool) -> tuple[Tensor, list[Tensor | None]]:
+        """The gradient of x W^T, and those of the parameters; None is zero, or where `add`, added already.
+
+        `grad` is written over, and what was kept for this is let go, so that the next result finds room that is still
+        in the cache.
+        """
+        x, linear, mean, inverse, y = self.saved
+        del self.saved
         statistics = self.running.mean, self.running.variance, mean, inverse
+        relu_backward(grad, y, 0, grad_input=grad)
+        del y
         to_linear, to_scale, to_shift = norm_backward(
-            relu_backward(grad, y, 0), linear, self.scale, *statistics, True, self.eps, [True, True, True]
+            grad, linear, self.scale, *statistics, True, self.eps, [True, True, True]
         )
-        return to_linear, [to_linear.t() @ x, None, to_scale, to_shift]
+        to_weight = None
+        if add and self.weight.requires_grad and self.weight.grad is not None:
+            self.weight.grad.addmm_(to_linear.t(), x)
+        else:
+            to_weight = to_linear.t() @ x
+        return to_linear, [to_weight, None, to_scale, to_shift]
 
     def to_input(self, to_linear: Tensor, columns: int | None = None) -> Tensor:
         """The gradient of x, or of its first columns, from that of x W^T."""
-        _, weight, *_ = self.saved
-        return to_linear @ (weight if columns in (None, weight.shape[1]) else weight[:, :columns])
+        return to_linear @ (self.used if columns in (None, self.used.shape[1]) else self.used[:, :columns])
+
+
+def mean_of(rows: Tensor, shares: Tensor | int) -> Tensor:
+    """The mean of rows (R, D) that stand for R or, each for its share (R, 1), for more."""
+    return rows.mean(0) if isinstance(shares, int) else (rows * shares).sum(0)
 
 
 class Layer:
@@ -83,7 +103,20 @@ class Layer:
 
     def __init__(self, layer: SumLayer, blocks: list[NormBlock], messages: Messages):
         self.eps, self.has_eps, self.blocks = layer.epsilon(), layer.has_eps(), blocks
-        self.sums, self.edge_half = messages
+        self.sums, self.edge_half, self.learnt = messages
+        self.own: Tensor | None = (
+            None  # which rows of h the nodes themselves are; None: those in the same place
+        )
+
+    def onto(self, rows: Distinct, depth: int) -> None:
+        """From the distinct rows of the depth before to those of this depth."""
+        if self.sums.bags is None:
+            raise ValueError("these sums are no sparse matrix")
+        count = len(rows.depths[0].row)
+        self.sums = rows.sums(self.sums.bags, depth, len(self.sums.bags.starts) // count)
+        self.own = rows.own(depth)
+        if self.edge_half is not None:
+            self.edge_half = self.edge_half.index_select(0, rows.depths[depth].nodes)
 
     def parameters(self) -> list[Tensor | None]:
         return [self.eps, self.edge_half, *(p for block in self.blocks for p in block.parameters())]
@@ -91,10 +124,12 @@ class Layer:
     def forward(self, h: Tensor, through: Callable = NormBlock.forward) -> Tensor:
         """`through(block, x, weight)` is how a block is computed."""
         summed = self.sums.apply(h)
-        rows = len(summed) // len(h)
-        x = summed.view(len(h), -1)
+        nodes = len(h if self.own is None else self.own)
+        rows = len(summed) // nodes
+        x = summed.view(nodes, -1)
         if self.has_eps:
-            x.add_((self.eps * h).repeat(1, rows))
+            own = h if self.own is None else h.index_select(0, self.own)
+            x.add_((self.eps * own).repeat(1, rows))
         self.saved = h, rows, x.shape[1]
         first, *others = self.blocks
         weight = first.weight
@@ -107,19 +142,21 @@ class Layer:
             x = through(block, x, block.weight)
         return x
 
-    def backward(self, grad: Tensor, to_nodes: bool) -> tuple[Tensor | None, list[Tensor | None]]:
-        """The gradient of h, where it is asked for, and those of the parameters."""
+    def backward(self, grad: Tensor, to_nodes: bool, add: bool) -> tuple[Tensor | None, list[Tensor | None]]:
+        """The gradient of h, where it is asked for, and those of the parameters, as a block gives them."""
         h, rows, dim = self.saved
         first, *others = self.blocks
         of_others: list[Tensor | None] = []
         for block in reversed(others):
-            to_linear, found = block.backward(grad)
+            to_linear, found = block.backward(grad, add)
             grad, of_others = block.to_input(to_linear), found + of_others
-        to_linear, of_first = first.backward(grad)
+        to_linear, of_first = first.backward(grad, add and rows == 1)
         if rows > 1 and of_first[0] is not None:
             of_first[0] = of_first[0].unflatten(1, (rows, -1)).transpose(1, 2).flatten(1)
         to_eps = to_edges = to_h = None
-        to_edge_half = self.edge_half is not None and self.edge_half.requires_grad
+        to_edge_half = self.edge_half is not None and (
+            self.edge_half.requires_grad or self.learnt is not None
+        )
         if to_nodes or self.has_eps or to_edge_half:
             to_x = first.to_input(to_linear, None if to_edge_half else dim)
             if to_edge_half:
@@ -130,6 +167,7 @@ class Layer:
                 own = to_x.reshape(len(h), rows, -1).sum(1)
                 to_eps = (own * h).sum().view_as(self.eps)
                 to_h = None if to_h is None else to_h.add_(self.eps * own)
+        self.to_edges = to_edges
         return to_h, [to_eps, to_edges, *of_first, *of_others]
 
 
@@ -147,7 +185,11 @@ class Scores:
         return [*self.weights, *self.biases]
 
     def forward(self, depths: list[Tensor]) -> Tensor:
-        self.readouts = readouts = [self.pool.apply(h).mul_(self.factor) for h in depths]
+        return self.of_sums([self.pool.apply(h) for h in depths])
+
+    def of_sums(self, sums: list[Tensor]) -> Tensor:
+        """From the sums over the nodes of each graph."""
+        self.readouts = readouts = [of_graphs.mul_(self.factor) for of_graphs in sums]
         scores = torch.stack([r @ weight.t() for r, weight in zip(readouts, self.weights, strict=True)])
         scores.add_(torch.stack(self.biases).unsqueeze(1))
         self.mask: Tensor | None = None
@@ -178,6 +220,11 @@ class Network:
         """All that has a gradient: parameters, and what the layers put beside the sums of node features."""
         return [*(p for layer in self.layers for p in layer.parameters()), *self.scores.parameters()]
 
+    def all_parameters(self) -> list[Tensor | None]:
+        """These, and what the layers' edge halves were computed by."""
+        learnt = self.layers[0].learnt
+        return [*self.parameters(), *(learnt.parameters() if learnt else [])]
+
     def forward(self) -> Tensor:
         depths = [self.node_feats]
         for layer in self.layers:
@@ -189,8 +236,18 @@ class Network:
         """In evaluation, every block with the statistics of the first `rows` nodes."""
         depths = [self.node_feats]
         for layer in self.layers:
-            depths.append(layer.forward(depths[-1], partial(NormBlock.measured, rows=rows)))
+            depths.append(layer.forward(depths[-1], partial(NormBlock.measured, shares=rows)))
         return self.scores.forward(depths)
+
+    def measured_on(self, rows: Distinct, members: Bags) -> Tensor:
+        """The same, computing each of the rows that the nodes are distinct in once."""
+        h = self.node_feats.index_select(0, rows.depths[0].nodes)
+        sums = [rows.pool(members, 0, h)]
+        for depth, layer in enumerate(self.layers, start=1):
+            layer.onto(rows, depth)
+            h = layer.forward(h, partial(NormBlock.measured, shares=rows.depths[depth].shares))
+            sums.append(rows.pool(members, depth, h))
+        return self.scores.of_sums(sums)
 
     def follow_statistics(self) -> None:
         """What is left of keeping the running statistics: the bias in the mean, and how many batches there were."""
@@ -199,14 +256,14 @@ class Network:
         for block in blocks:
             block.running.mean.add_(block.bias, alpha=block.running.momentum)
 
-    def backward(self, grad: Tensor) -> list[Tensor | None]:
-        """The gradients of `parameters`; None is zero."""
+    def backward(self, grad: Tensor, add: bool = False) -> list[Tensor | None]:
+        """The gradients of `parameters`; None is zero, or where `add`, added to the parameter's own already."""
         to_readouts, of_scores = self.scores.backward(grad)
         of_layers: list[Tensor | None] = []
         above: Tensor | None = None  # the gradient that the layer after this one passes down
         for depth, layer in reversed(list(enumerate(self.layers))):
             to_nodes = self.scores.pool.transposed(to_readouts[depth])
-            above, found = layer.backward(to_nodes if above is None else above.add_(to_nodes), depth > 0)
+            above, found = layer.backward(to_nodes if above is None else above.add_(to_nodes), depth > 0, add)
             of_layers = found + of_layers
         return [*of_layers, *of_scores]
 
@@ -216,7 +273,10 @@ class Network:
         What autograd does with the result of `backward`, for a tenth of a step less.
         """
         sums, added, halves, to_halves = [], [], [], []
-        for parameter, found in zip(self.parameters(), self.backward(grad), strict=True):
+        gradients, learnt = self.backward(grad, add=True), self.layers[0].learnt
+        if learnt:
+            gradients += learnt.gradients([to for layer in self.layers if (to := layer.to_edges) is not None])
+        for parameter, found in zip(self.all_parameters(), gradients, strict=True):
             if parameter is None or found is None or not parameter.requires_grad:
                 continue
             if not parameter.is_leaf:
