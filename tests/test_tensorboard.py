@@ -56,7 +56,9 @@ def ask(command, tmp_path_factory):
                 pass
             assert time.monotonic() < end and process.poll() is None
             time.sleep(0.5)
-        yield lambda path, body=None: json.loads(get(path, body))
+        ask = lambda path, body=None: json.loads(get(path, body))  # noqa: E731
+        ask.bytes, ask.folder = get, folder
+        yield ask
         process.terminate()
 
 
@@ -132,6 +134,10 @@ def test_a_sweep_is_compared_by_what_was_varied(ask):
 def test_pictures_are_there(ask):
     tags = ask("plugin/images/tags")
     assert all(set(tags[job]) == {"curves", "confusion"} for job in JOBS)
+    for name in ("curves", "confusion"):
+        (shown,) = ask(f"plugin/images/images?run={JOBS[1]}&tag={name}&sample=0")
+        png = (ask.folder / JOBS[1] / f"{name}.png").read_bytes()
+        assert ask.bytes(f"plugin/images/individualImage?{shown['query']}") == png
 
 
 def test_the_projector_has_the_test_graphs_of_each_fold(ask):

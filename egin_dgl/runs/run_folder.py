@@ -211,9 +211,11 @@ class RunFolder:
                 arithmetic.in_words(here),
             )
 
-    def save_picture(self, name: str, picture: Picture) -> None:
-        with atomic_path(self.path / f"{name}.png") as temporary:
+    def save_picture(self, name: str, picture: Picture) -> Path:
+        path = self.path / f"{name}.png"
+        with atomic_path(path) as temporary:
             picture.savefig(temporary, format="png", dpi=120)
+        return path
 
     def end(self, summary: dict) -> None:
         """The last word: a run without it is gone on with."""

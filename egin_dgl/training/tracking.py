@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,9 +85,9 @@ def track_run(
     histories: Sequence[History],
     hparams: dict,
     metrics: dict,
-    figures: dict,
+    pictures: Mapping[str, Path],
 ) -> None:
-    """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, figures as images, and the
+    """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, pictures (PNG), and the
     embeddings of all folds, which are named. The mean of a curve has the name that it has in the folds."""
     with writing_events(folder), SummaryWriter(str(folder)) as writer:
         means = mean_curves(histories) | epsilon_means(folds.values())
@@ -100,13 +101,20 @@ def track_run(
             at_step = {tag: float(values[step]) for tag, values in curves.items() if step < len(values)}
             write_scalars(writer, at_step, step + 1)
         writer.add_custom_scalars({"mean ± std over folds": layout})
-        for name, figure in figures.items():
-            writer.add_figure(name, figure, close=False)
+        for name, path in pictures.items():
+            writer._get_file_writer().add_summary(picture_of(name, path.read_bytes()), 0)
         # Of hyper-parameters only this run's own: TensorBoard then finds out which differ, and shows them first.
         writer._get_file_writer().add_summary(hparams_pb(hparams, trial_id=trial_name(folder)))
         for name, value in metrics.items():
             writer.add_scalar(name, value)
     join_embeddings(folder, folds)
+
+
+def picture_of(tag: str, png: bytes) -> Summary:
+    """A picture as it is on disk: `add_figure` would draw it a second time."""
+    width, height = struct.unpack(">II", png[16:24])  # where PNG has them
+    image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
+    return Summary(value=[Summary.Value(tag=tag, image=image)])
 
 
 def trial_name(folder: Path) -> str:

@@ -31,11 +31,10 @@ def publish(
         "curves": curves_figure(histories, f"{title}, {told}"),
         "confusion": confusion_figure(counts, class_names, f"{title}, test parts, {headline_label(summary)}"),
     }
-    for name, figure in figures.items():
-        run.save_picture(name, figure)
+    pictures = {name: run.save_picture(name, figure) for name, figure in figures.items()}
     folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
     track_run(
-        run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), figures
+        run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures
     )
     run.end(summary)
     if not keep_folds:
