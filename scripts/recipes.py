@@ -111,16 +111,16 @@ def show_compared(first: str, second: str) -> None:
         print(f"| {' | '.join(cells)} |")
 
 
-def show_spread(first: str, second: str) -> None:
-    found = spread(kept(), first, second)
-    print(
-        f"| recipe | ten-fold mean of test accuracy, % | std over {found['seeds']:.0f} seeds |\n|---|---:|---:|"
-    )
-    for name, side in ((first, "first"), (second, "second")):
-        print(f"| {name} | {found[f'mean_{side}']:.2f} | {found[f'std_{side}']:.2f} |")
-    print(
-        f"| ratio | | {found['ratio']:.2f} (95 % of bootstrap draws: {found['low']:.2f} to {found['high']:.2f}) |"
-    )
+def show_spread(first: str, others: list[str]) -> None:
+    found = {name: spread(kept(), first, name) for name in others}
+    seeds = next(iter(found.values()))["seeds"]
+    print(f"| recipe | ten-fold mean of test accuracy, % | std over {seeds:.0f} seeds | over that of {first} |")
+    print("|---|---:|---:|---|")
+    one = found[others[0]]
+    print(f"| {first} | {one['mean_first']:.2f} | {one['std_first']:.2f} | |")
+    for name, of in found.items():
+        ratio = f"{of['ratio']:.3f} (95 % of bootstrap draws: {of['low']:.2f} to {of['high']:.2f})"
+        print(f"| {name} | {of['mean_second']:.2f} | {of['std_second']:.2f} | {ratio} |")
 
 
 COMMANDS = {
@@ -128,7 +128,7 @@ COMMANDS = {
     "collect": (collect, []),
     "tried": (show_tried, ["size"]),
     "compare": (show_compared, ["first", "second"]),
-    "spread": (show_spread, ["first", "second"]),
+    "spread": (show_spread, ["first", "others"]),
 }
 
 
@@ -140,7 +140,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     for name, (_, names) in COMMANDS.items():
         command = commands.add_parser(name)
         for argument in names:
-            command.add_argument(argument)
+            command.add_argument(argument, nargs="+" if argument == "others" else None)
     return parser.parse_args(arguments)
 
 
