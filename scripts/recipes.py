@@ -114,7 +114,9 @@ def show_compared(first: str, second: str) -> None:
 def show_spread(first: str, others: list[str]) -> None:
     found = {name: spread(kept(), first, name) for name in others}
     seeds = next(iter(found.values()))["seeds"]
-    print(f"| recipe | ten-fold mean of test accuracy, % | std over {seeds:.0f} seeds | over that of {first} |")
+    print(
+        f"| recipe | ten-fold mean of test accuracy, % | std over {seeds:.0f} seeds | over that of {first} |"
+    )
     print("|---|---:|---:|---|")
     one = found[others[0]]
     print(f"| {first} | {one['mean_first']:.2f} | {one['std_first']:.2f} | |")
