@@ -114,4 +114,7 @@ def take_step(optimizer: Optimizer) -> None:
         return
     with torch.no_grad():
         inspect.unwrap(plain)(optimizer)
-    optimizer._opt_called = True  # type: ignore[attr-defined]  # schedulers ask for it
+    told: Any = (
+        optimizer  # schedulers ask whether it has made a step: this for one, until torch 2.3 for a number
+    )
+    told._opt_called, told._step_count = True, getattr(optimizer, "_step_count", 0) + 1
