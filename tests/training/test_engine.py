@@ -105,7 +105,8 @@ def test_history_and_checkpoints_lie_in_the_folder(data, make_job, recipe):
     best = max(result.history, key=lambda record: record.validation_rank)
     assert metadata["epoch"] == best.epoch
     scores = evaluate(model, GraphLoader(data, job.split.test, 8), job.recipe.options)
-    torch.testing.assert_close(scores.logits, result.test_logits[best.epoch - 1])
+    # Evaluated alone and with the other parts in one pass: the same but for the order of sums.
+    torch.testing.assert_close(scores.logits, result.test_logits[best.epoch - 1], rtol=1e-3, atol=1e-3)
     assert scores.accuracy == best.test_accuracy
 
 
