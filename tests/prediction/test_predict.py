@@ -168,7 +168,11 @@ def test_graphs_of_other_libraries_are_answered_alike(trained):
             graph.edata.pop("feat").argmax(1) + 1,
         )
         graphs.append(graph)
-    torch.testing.assert_close(run.predict(graphs).probabilities, run.predict(dataset).probabilities[:10])
+    alone, among_others = (
+        run.predict(graphs),
+        run.predict(dataset),
+    )  # in batches of 10 and of 60: summed in another order
+    torch.testing.assert_close(alone.probabilities, among_others.probabilities[:10], rtol=1e-4, atol=1e-5)
 
 
 def test_one_fold_and_all(trained):
