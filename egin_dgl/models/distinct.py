@@ -2,8 +2,8 @@ r"""A row for each E-WL colour in place of one for each node.
 
 What a layer computes of a node follows from the node, its neighbours and the edges between them; so two nodes of the same
 E-WL colour of depth k have the same features after k layers. A pass over many graphs, as after each epoch, computes these
-once: on MUTAG 64, 277, 796 and 1453 rows in four layers, not 3371 in each. With batches of the size of training steps the
-rows are too few fewer for what it takes to find them.
+once: on MUTAG 64, 277, 796 and 1453 rows in four layers, not 3371 in each. The rows of a batch are found once and kept, so
+this is for a batch that is passed over again and again, not for those of training steps.
 """
 
 from dataclasses import dataclass, field
@@ -28,9 +28,7 @@ class Depth:
 
     nodes: Tensor  # (U,) a node of each
     row: Tensor  # (N,) int32, the row of each node
-    shares: (
-        Tensor  # (M, 1) of the first rows, those that are measured: which part of the measured nodes each is
-    )
+    shares: Tensor  # (M, 1): which part of the measured nodes each of the first M rows stands for
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,9 +104,7 @@ class Layer:
     def __init__(self, layer: SumLayer, blocks: list[NormBlock], messages: Messages):
         self.eps, self.has_eps, self.blocks = layer.epsilon(), layer.has_eps(), blocks
         self.sums, self.edge_half, self.learnt = messages
-        self.own: Tensor | None = (
-            None  # which rows of h the nodes themselves are; None: those in the same place
-        )
+        self.own: Tensor | None = None  # where the nodes themselves are in h, if not in the same place
 
     def onto(self, rows: Distinct, depth: int) -> None:
         """From the distinct rows of the depth before to those of this depth."""

@@ -115,6 +115,6 @@ def take_step(optimizer: Optimizer) -> None:
     with torch.no_grad():
         inspect.unwrap(plain)(optimizer)
     told: Any = (
-        optimizer  # schedulers ask whether it has made a step: this for one, until torch 2.3 for a number
+        optimizer  # schedulers ask for a sign that it has made a step, those of older torch for a number
     )
     told._opt_called, told._step_count = True, getattr(optimizer, "_step_count", 0) + 1
