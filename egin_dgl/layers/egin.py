@@ -8,7 +8,7 @@ Node-Edge tuple (h_j, e_ij). The node i itself joins with the void edge δ = 0 (
 sums that its dataset keeps take the place of messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -62,7 +62,8 @@ class EGINConv(EdgedConv):
         return self.mlp(torch.cat([(1 + self.eps) * at_least_float32(h) + neighbor_sum, edge_sum], dim=-1))
 
     def messages(self, batch: Batch) -> Messages:
-        return Messages(closed(batch), batch.of_nodes(batch.constants.edge_sums))
+        edge_sums = batch.once("edge sums", lambda batch: batch.of_nodes(batch.constants.edge_sums))
+        return Messages(closed(batch), edge_sums)
 
 
 class EGINCConv(EdgedConv):
@@ -111,17 +112,28 @@ class EGINEConv(EdgedConv):
         return Messages(closed(batch), edge_sum)
 
     @classmethod
-    def all_messages(cls, layers: Sequence[SumLayer], batch: Batch, by_hand: bool = False) -> list[Messages]:
+    def all_messages(
+        cls, layers: Sequence[SumLayer], by_hand: bool = False
+    ) -> Callable[[Batch], list[Messages]]:
         """The edge MLPs of all layers see the same vectors, and run side by side."""
         alike = [layer for layer in layers if type(layer) is EGINEConv and not layer.has_eps()]
         mlps = [layer.edge_mlp for layer in alike]
         if len(alike) < len(layers) or not can_run_together(mlps):
-            return super().all_messages(layers, batch, by_hand)
-        (sums, vectors), edge_mlps = around(batch), SideBySide(mlps)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not by_hand):
-            edge_sums = sums(edge_mlps.forward(vectors)).chunk(len(mlps), 1)
-        learnt = SummedEdges(sums, edge_mlps) if by_hand else None
-        return [Messages(closed(batch), edge_sum, learnt) for edge_sum in edge_sums]
+            return super().all_messages(layers, by_hand)
+        edge_mlps = SideBySide(mlps)
+
+        def messages(batch: Batch) -> list[Messages]:
+            sums, vectors = around(batch)
+            if by_hand:
+                with torch.no_grad():
+                    edge_sum = sums.apply(edge_mlps.forward(vectors))
+            else:
+                edge_sum = sums(edge_mlps.forward(vectors))
+            learnt = SummedEdges(sums, edge_mlps) if by_hand else None
+            edge_sums = edge_sum.chunk(len(mlps), dim=1)
+            return [Messages(closed(batch), edge_sum, learnt) for edge_sum in edge_sums]
+
+        return messages
 
 
 class SummedEdges(NamedTuple):

@@ -1,6 +1,6 @@
 """What GIN and the EGIN family do alike on a batch of the loader."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -51,11 +51,11 @@ class SumLayer(nn.Module):
 
     @classmethod
     def all_messages(
-        cls, layers: Sequence["SumLayer"], batch: Batch, by_hand: bool = False
-    ) -> list[Messages]:
-        """Those of all layers of a model, of which the first is of this class; they may have something to share, and
-        `by_hand` a gradient of what they share that does not need autograd."""
-        return [layer.messages(batch) for layer in layers]
+        cls, layers: Sequence["SumLayer"], by_hand: bool = False
+    ) -> Callable[[Batch], list[Messages]]:
+        """Those of all layers of a model on each batch, of which the first is of this class; they may have something to
+        share, and `by_hand` a gradient of what they share that does not need autograd."""
+        return lambda batch: [layer.messages(batch) for layer in layers]
 
     def on_batch(self, batch: Batch, h: Tensor) -> Tensor:
         """The same as `forward`, for the batch that h (N, D) belongs to."""

@@ -13,7 +13,7 @@ from egin_dgl.layers.mlp import Norm, linear, make_norm
 from egin_dgl.layers.readout import Readout, make_readout, pool
 from egin_dgl.layers.shortcut import stands
 from egin_dgl.layers.sum_layer import SumLayer
-from egin_dgl.models.fused import LossOf, fused_scores, fused_step, measured_scores
+from egin_dgl.models.fused import Step, fused_scores, fused_stepper, measured_scores
 from egin_dgl.models.model import GraphModel
 from egin_dgl.ranges import Fraction
 
@@ -90,11 +90,11 @@ class GraphClassifier(GraphModel):
         scores = fused_scores(self, layers, batch) if layers else None
         return self.score(self.readouts_on(batch)) if scores is None else scores
 
-    def step_on(self, batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
+    def stepper(self) -> Step | None:
         """Loss and class scores of a batch in training, the loss's gradients added to those of the weights; None, and
         nothing added, where only autograd can do that."""
         layers = self.sum_layers()
-        return fused_step(self, layers, batch, loss_of) if layers else None
+        return fused_stepper(self, layers, self.parameters()) if layers else None
 
     def measure_on(self, batch: Batch, rows: int) -> Tensor | None:
         """The same in evaluation, after setting every batch normalisation to mean and variance of the first `rows` nodes;

@@ -6,6 +6,7 @@ after it, a layer is a sum over neighbours and then blocks of linear map, batch 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -15,12 +16,13 @@ from torch import Tensor, nn
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.mlp import MLP, BatchNorm
 from egin_dgl.layers.sum_layer import SumLayer
-from egin_dgl.layers.sums import pooled
 from egin_dgl.models.distinct import rows_by_color
 from egin_dgl.models.fused_pass import Fused, Layer, Network, NormBlock, Running, Scores
 
 Found = TypeVar("Found")
 LossOf = Callable[[Tensor], tuple[Tensor, Tensor]]  # from class scores to a number, and its gradient by them
+# Loss and class scores of a batch, the gradients in place; None where only autograd can do that.
+Step = Callable[[Batch, LossOf], tuple[Tensor, Tensor] | None]
 
 
 class Classifier(Protocol):
@@ -37,49 +39,59 @@ def fused_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch) ->
     """Class scores of a model in training; None where it is not made of such blocks, as with other normalisations."""
     if not torch.is_grad_enabled() or len(batch.node_feats) < 2:
         return None
-    network = network_of(model, layers, batch, training=True)
-    return None if network is None else Fused.apply(network, *network.parameters())
-
-
-def fused_step(
-    model: Classifier, layers: Sequence[SumLayer], batch: Batch, loss_of: LossOf
-) -> tuple[Tensor, Tensor] | None:
-    """Loss and class scores of a model in training, whose gradients are added to `.grad` of its weights without a graph of
-    autograd; None as above, and where a hook waits for a gradient."""
-    network = None
-    if len(batch.node_feats) > 1:
-        network = network_of(model, layers, batch, training=True, by_hand=True)
-    if network is None or any(map(has_hook, network.all_parameters())):
+    network = network_of(model, layers, training=True)
+    if network is None:
         return None
-    with torch.no_grad():
-        scores = network.forward()
-        loss, to_scores = loss_of(scores)
-        network.add_gradients(to_scores)
-    return loss, scores
+    network.read(batch)
+    return Fused.apply(network, *network.parameters())
 
 
-def has_hook(parameter: Tensor | None) -> bool:
-    return parameter is not None and bool(
-        parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None)
-    )
+def fused_stepper(
+    model: Classifier, layers: Sequence[SumLayer], weights: Iterable[nn.Parameter]
+) -> Step | None:
+    """Steps of a model in training with these weights, to whose `.grad` the gradients are added without a graph of
+    autograd; None as above, and where a hook waits for a gradient.
+
+    The model is read once: to do it at every step would take a twentieth of the time.
+    """
+    network = network_of(model, layers, training=True, by_hand=True)
+    if network is None or any(map(has_hook, weights)):
+        return None
+
+    def step(batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
+        if len(batch.node_feats) < 2:
+            return None
+        network.read(batch)
+        with torch.no_grad():
+            scores = network.forward()
+            loss, to_scores = loss_of(scores)
+            network.add_gradients(to_scores)
+        return loss, scores
+
+    return step
+
+
+def has_hook(weight: Tensor) -> bool:
+    return bool(weight._backward_hooks or getattr(weight, "_post_accumulate_grad_hooks", None))
 
 
 @torch.no_grad()
 def measured_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch, rows: int) -> Tensor | None:
     """Class scores of a model in evaluation, whose normalisations take on the statistics of the first `rows` nodes of the
     batch as they are reached; None as above, and where there is no such row."""
-    network = network_of(model, layers, batch, training=False) if rows else None
+    network = network_of(model, layers, training=False) if rows else None
     if network is None:
         return None
+    network.read(batch)
     sparse = all(layer.sums.bags is not None for layer in network.layers)
     fewer = rows_by_color(batch, len(layers), rows) if sparse else None
     return network.measured(rows) if fewer is None else network.measured_on(fewer, batch.members)
 
 
 def network_of(
-    model: Classifier, layers: Sequence[SumLayer], batch: Batch, training: bool, by_hand: bool = False
+    model: Classifier, layers: Sequence[SumLayer], training: bool, by_hand: bool = False
 ) -> Network | None:
-    """One pass over a batch; None where the model is not made of such blocks, all of them `training` or none.
+    """The model as it is now; None where it is not made of such blocks, all of them `training` or none.
 
     by_hand: no gradient will be asked of autograd that can do without.
     """
@@ -91,12 +103,9 @@ def network_of(
     )
     if stacks is None or len(maps) < len(model.scores):
         return None
-    messages = type(layers[0]).all_messages(layers, batch, by_hand)
-    parts = zip(layers, stacks, messages, strict=True)
-    scores = Scores(
-        maps, pooled(batch), factor(model, batch), model.dropout.p if model.dropout.training else 0.0
-    )
-    return Network([Layer(*each) for each in parts], scores, batch.node_feats)
+    parts = [Layer(*each) for each in zip(layers, stacks, strict=True)]
+    scores = Scores(maps, model.dropout.p if model.dropout.training else 0.0)
+    return Network(parts, scores, type(layers[0]).all_messages(layers, by_hand), partial(factor, model))
 
 
 def factor(model: Classifier, batch: Batch) -> Tensor | float:

@@ -1,6 +1,6 @@
 """A model of sums and plain blocks as one function, forward and backward, its gradient written by hand.
 
-Made anew for each step: the objects hold on to what the gradient needs.
+The objects hold on to what the gradient of one pass needs, so that each pass through a network ends before the next begins.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from egin_dgl.data.loader import Bags
+from egin_dgl.data.loader import Bags, Batch
 from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.layers.sum_layer import Messages, SumLayer
-from egin_dgl.layers.sums import Sums
+from egin_dgl.layers.sums import Sums, pooled
 from egin_dgl.models.distinct import Distinct
 
 # The gradients that autograd itself would call.
@@ -101,8 +101,11 @@ def mean_of(rows: Tensor, shares: Tensor | int) -> Tensor:
 class Layer:
     """A sum over neighbours and the blocks after it: (N, D) -> (N, H)."""
 
-    def __init__(self, layer: SumLayer, blocks: list[NormBlock], messages: Messages):
+    def __init__(self, layer: SumLayer, blocks: list[NormBlock]):
         self.eps, self.has_eps, self.blocks = layer.epsilon(), layer.has_eps(), blocks
+
+    def read(self, messages: Messages) -> None:
+        """What is summed in the pass to come."""
         self.sums, self.edge_half, self.learnt = messages
         self.own: Tensor | None = None  # where the nodes themselves are in h, if not in the same place
 
@@ -172,12 +175,14 @@ class Layer:
 class Scores:
     """From the nodes of all depths to class scores: Σ_k dropout(W_k s readout(h_k) + b_k)."""
 
-    def __init__(self, maps: Sequence[nn.Linear], pool: Sums, factor: Tensor | float, dropout: float):
+    def __init__(self, maps: Sequence[nn.Linear], dropout: float):
         self.weights: list[Tensor] = [f.weight for f in maps]
         self.biases: list[Tensor] = [f.bias for f in maps]
-        self.pool = pool
-        self.factor = factor  # what a sum over nodes is multiplied by: s, and 1 / size for a mean
         self.dropout = dropout
+
+    def read(self, pool: Sums, factor: Tensor | float) -> None:
+        """How the nodes of the pass to come are summed, and what a sum is multiplied by: s, and 1 / size for a mean."""
+        self.pool, self.factor = pool, factor
 
     def parameters(self) -> list[Tensor]:
         return [*self.weights, *self.biases]
@@ -209,10 +214,32 @@ class Scores:
 
 
 class Network:
-    """One forward pass of a model and what its gradient needs."""
+    """A model read once, for passes over batches one after another, as long as its modules stay what they are.
 
-    def __init__(self, layers: list[Layer], scores: Scores, node_feats: Tensor):
-        self.layers, self.scores, self.node_feats = layers, scores, node_feats
+    Args:
+        layers: each with its blocks.
+        scores: what is made of their results.
+        messages_of: what each layer sums on a batch.
+        factor_of: what the sums over the nodes of each graph are multiplied by.
+    """
+
+    def __init__(
+        self,
+        layers: list[Layer],
+        scores: Scores,
+        messages_of: Callable[[Batch], Sequence[Messages]],
+        factor_of: Callable[[Batch], Tensor | float],
+    ):
+        self.layers, self.scores, self.messages_of, self.factor_of = layers, scores, messages_of, factor_of
+        self.running = [block.running for layer in layers for block in layer.blocks]
+        self.biases = [block.bias for layer in layers for block in layer.blocks]
+
+    def read(self, batch: Batch) -> None:
+        """The next pass is over this batch."""
+        for layer, messages in zip(self.layers, self.messages_of(batch), strict=True):
+            layer.read(messages)
+        self.scores.read(pooled(batch), self.factor_of(batch))
+        self.node_feats = batch.node_feats
 
     def parameters(self) -> list[Tensor | None]:
         """All that has a gradient: parameters, and what the layers put beside the sums of node features."""
@@ -249,10 +276,9 @@ class Network:
 
     def follow_statistics(self) -> None:
         """What is left of keeping the running statistics: the bias in the mean, and how many batches there were."""
-        blocks = [block for layer in self.layers for block in layer.blocks]
-        torch._foreach_add_([block.running.batches for block in blocks], 1)
-        for block in blocks:
-            block.running.mean.add_(block.bias, alpha=block.running.momentum)
+        torch._foreach_add_([running.batches for running in self.running], 1)
+        for running, bias in zip(self.running, self.biases, strict=True):
+            running.mean.add_(bias, alpha=running.momentum)
 
     def backward(self, grad: Tensor, add: bool = False) -> list[Tensor | None]:
         """The gradients of `parameters`; None is zero, or where `add`, added to the parameter's own already."""
@@ -285,7 +311,8 @@ class Network:
             else:
                 sums.append(parameter.grad)
                 added.append(found)
-        torch._foreach_add_(sums, added)
+        if sums:
+            torch._foreach_add_(sums, added)
         if halves:
             torch.autograd.backward(halves, to_halves)
 

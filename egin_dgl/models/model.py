@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.shortcut import autocasting, stands
 from egin_dgl.models.arguments import gather_arguments
-from egin_dgl.models.fused import LossOf
+from egin_dgl.models.fused import LossOf, Step
 
 
 class GraphModel(nn.Module):
@@ -50,8 +50,9 @@ class KnowsBatches(Protocol):
     def embed_batch(self, batch: Batch) -> Tensor:
         """What `embed` gives."""
 
-    def step_on(self, batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
-        """Loss and what `forward` gives, with the gradients in place; None where only autograd can do that."""
+    def stepper(self) -> Step | None:
+        """What makes of a batch the loss and what `forward` gives, with the gradients in place; None where only autograd can
+        do that. It serves as long as the model's modules, modes and hooks stay what they are."""
 
     def measure_on(self, batch: Batch, rows: int) -> Tensor | None:
         """What `forward` gives once batch normalisation is measured on the first `rows` nodes; None where one pass is not
@@ -72,9 +73,14 @@ def logits_of(model: nn.Module, batch: Batch) -> Tensor:
     return model(batch.graph, batch.node_feats, batch.edge_feats)
 
 
-def backpropagate(model: nn.Module, batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
-    """Loss and class scores of a batch, with the gradients in place; None where that is left to autograd."""
-    return model.step_on(batch, loss_of) if may_shorten(model, batch, "step_on", "on_batch") else None
+def stepper_of(model: nn.Module) -> Step:
+    """Steps of a model as it is now; they give None where that is left to autograd."""
+    shorter = model.stepper() if has_shortcut(model, "stepper", "on_batch") else None
+
+    def step(batch: Batch, loss_of: LossOf) -> tuple[Tensor, Tensor] | None:
+        return shorter(batch, loss_of) if shorter and not autocasting(batch.labels.device) else None
+
+    return step
 
 
 def measured_logits_of(model: nn.Module, batch: Batch, rows: int) -> Tensor | None:
@@ -95,6 +101,11 @@ def embeddings_of(model: nn.Module, batch: Batch) -> Tensor:
     return model.embed(batch.graph, batch.node_feats, batch.edge_feats)
 
 
+def has_shortcut(model: nn.Module, shortcut: str, *definition: str) -> TypeGuard[KnowsBatches]:
+    """Whether the model has this method and it stands for the public call."""
+    return stands(shortcut, model, *definition)
+
+
 def may_shorten(model: nn.Module, batch: Batch, shortcut: str, *definition: str) -> TypeGuard[KnowsBatches]:
-    """Whether the model has this method and it stands for the public call; mixed precision goes by that call always."""
-    return stands(shortcut, model, *definition) and not autocasting(batch.labels.device)
+    """The same for a batch; mixed precision goes by the public call always."""
+    return has_shortcut(model, shortcut, *definition) and not autocasting(batch.labels.device)

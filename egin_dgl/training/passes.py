@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import Batch, GraphLoader
 from egin_dgl.errors import TrainingError
-from egin_dgl.models.model import backpropagate, embeddings_of, logits_of
+from egin_dgl.models.fused import Step
+from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
 from egin_dgl.training.evaluated import EvaluatedModel
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.weights import FlatWeights, take_step
@@ -56,12 +57,13 @@ class InTraining:
         Nothing is read from the device before the end, so that a GPU never waits.
         """
         self.model.train()
+        by_hand = stepper_of(self.model) if self.options.precision == "fp32" else None
         losses, correct, sizes, norms = [], [], [], []
         rates = [group["lr"] for group in self.optimizer.param_groups]
         for step, batch in enumerate(batches):
             self.warm_up(rates, (number - 1) * steps + step + 1, steps)
             self.weights.clear_gradients()
-            loss, logits = self.gradients(batch)
+            loss, logits = self.gradients(batch, by_hand)
             self.scaler.unscale_(self.optimizer)
             norms.append(self.weights.clip_gradients(self.options.clip_grad_norm))
             if self.scaler.is_enabled():
@@ -86,13 +88,11 @@ class InTraining:
         loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / seen
         return loss, int(torch.stack(correct).sum()) / seen, float(torch.stack(norms).mean())
 
-    def gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def gradients(self, batch: Batch, by_hand: Step | None) -> tuple[Tensor, Tensor]:
         """Those of a batch added to the weights' own; its loss and class scores."""
-
-        if self.options.precision == "fp32":
-            loss_of = partial(with_gradient, labels=batch.labels, weights=self.class_weights)
-            if done := backpropagate(self.model, batch, loss_of):
-                return done
+        loss_of = partial(with_gradient, labels=batch.labels, weights=self.class_weights)
+        if by_hand and (done := by_hand(batch, loss_of)):
+            return done
         scores = scores_of(self.model, batch, self.options)
         loss = cross_entropy(scores, batch.labels, self.class_weights)
         self.scaler.scale(loss).backward()

@@ -24,7 +24,7 @@ from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
-from egin_dgl.models.model import backpropagate, logits_of
+from egin_dgl.models.model import logits_of, stepper_of
 from egin_dgl.training.passes import with_gradient
 from egin_dgl.training.weights import FlatWeights, take_step
 
@@ -67,10 +67,12 @@ def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
     weights = FlatWeights(model)
     optimizer = torch.optim.Adam(weights.tensors, lr=1e-3, fused=True)
 
+    by_hand = stepper_of(model)
+
     def step() -> None:
         batch, labels = next(batches)
         weights.clear_gradients()
-        if backpropagate(model, batch, partial(with_gradient, labels=labels, weights=None)) is None:
+        if by_hand(batch, partial(with_gradient, labels=labels, weights=None)) is None:
             cross_entropy(logits_of(model, batch), labels).backward()
         take_step(optimizer)
 

@@ -18,7 +18,7 @@ from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.layers.sum_layer import Messages
 from egin_dgl.layers.sums import closed
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
-from egin_dgl.models.model import backpropagate, embeddings_of, logits_of
+from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
 from egin_dgl.training.passes import with_gradient
 from egin_dgl.training.weights import FlatWeights
 
@@ -46,7 +46,7 @@ def run(model, batch, way):
     torch.manual_seed(1)  # of dropout
     inputs = (batch.graph, batch.node_feats, batch.edge_feats)
     loss_of = partial(with_gradient, labels=batch.labels, weights=None)
-    done = backpropagate(model, batch, loss_of) if way == "step" else None
+    done = stepper_of(model)(batch, loss_of) if way == "step" else None
     if done is None:
         scores = model(*inputs) if definition else logits_of(model, batch)
         loss = cross_entropy(scores, batch.labels)
@@ -359,9 +359,34 @@ def test_a_step_never_waits_for_the_device(make, edges):
     def epoch():
         for batch in loader.shuffled(generator):
             cross_entropy(logits_of(model, batch), batch.labels).backward()
-            assert backpropagate(model, batch, partial(with_gradient, labels=batch.labels, weights=None))
+            assert stepper_of(model)(batch, partial(with_gradient, labels=batch.labels, weights=None))
 
     epoch()  # makes what is kept
     with Watching() as watching:
         epoch()
     assert watching.seen == set()
+
+
+@FAMILY
+@pytest.mark.parametrize("edges", ["types", "real"])
+@pytest.mark.parametrize("learn_eps", [False, True])
+def test_a_stepper_serves_for_one_batch_after_another(make, edges, learn_eps):
+    """Nothing of a batch is left for the next, and weights that an optimizer moves are seen."""
+    data = odd_dataset("odd", edges, copies=3)
+    model = build(make, data.info, learn_eps=learn_eps)
+    twin, step = copy.deepcopy(model), stepper_of(model)
+    batches = list(GraphLoader(data, range(len(data)), 5).shuffled(torch.Generator().manual_seed(0)))
+    assert len(batches) > 2
+    for batch in batches:
+        for each in (model, twin):
+            each.zero_grad()
+        _, scores = step(batch, partial(with_gradient, labels=batch.labels, weights=None))
+        expected = twin(batch.graph, batch.node_feats, batch.edge_feats)
+        cross_entropy(expected, batch.labels).backward()
+        torch.testing.assert_close(scores, expected.detach(), rtol=1e-9, atol=1e-9)
+        with torch.no_grad():
+            for weight, other in zip(model.parameters(), twin.parameters(), strict=True):
+                gradient = torch.zeros_like(other) if weight.grad is None else weight.grad
+                torch.testing.assert_close(gradient, other.grad, rtol=1e-9, atol=1e-9)
+                for each in (weight, other):
+                    each.sub_(0.1 * other.grad)
