@@ -22,7 +22,7 @@ def load_meanwhile(*modules: str) -> None:
     """Import in a thread what will be needed later, while this process waits for others."""
 
     def load() -> None:
-        with suppress(Exception):  # whoever needs it imports it again, and is told
+        with suppress(Exception), loading():  # whoever needs it imports it again, and is told
             for module in modules:
                 import_module(module)
 

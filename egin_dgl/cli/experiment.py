@@ -3,7 +3,8 @@
 import itertools
 import json
 import logging
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import torch
@@ -64,9 +65,10 @@ def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
         candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points(cfg)]
         for candidate in candidates:
             try_out(candidate.recipe, dataset.info)
+        candidates = [replace(each, recipe=sendable(each.recipe)) for each in candidates]
         train = partial(train_nested_fold, candidates=candidates)
         epochs += sum(candidate.recipe.options.epochs for candidate in candidates)
-    return Experiment(dataset, model.name, recipe, train, epochs, device)
+    return Experiment(dataset, model.name, sendable(recipe), train, epochs, device)
 
 
 def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> Recipe:
@@ -106,6 +108,21 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{group}: {error}") from error
     return model
+
+
+def sendable(recipe: Recipe) -> Recipe:
+    """A recipe that was tried out, with Python's partial calls in place of Hydra's: to read those, each worker would load all
+    of Hydra before its first step."""
+    return replace(
+        recipe,
+        make_model=plain(recipe.make_model),
+        make_optimizer=plain(recipe.make_optimizer),
+        make_scheduler=plain(recipe.make_scheduler),
+    )
+
+
+def plain(call: Callable) -> Callable:
+    return partial(call.func, *call.args, **call.keywords) if isinstance(call, partial) else call
 
 
 def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:

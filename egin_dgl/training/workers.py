@@ -94,7 +94,7 @@ def follow(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
         ended = all(future.done() for future in futures)
         try:
             while True:
-                on_epoch(*events.get(timeout=0 if ended else 0.1))
+                on_epoch(*events.get(timeout=0 if ended else 0.02))
         except queue.Empty:
             if ended:
                 return

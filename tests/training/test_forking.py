@@ -1,12 +1,16 @@
 """The server that fold workers are forked from."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
 
+from egin_dgl.cli.checked import checked
+from egin_dgl.cli.experiment import make_experiment
 from egin_dgl.training.forking import HAS_SERVER
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,3 +49,28 @@ def test_it_has_all_that_a_worker_needs_no_thread_and_nobody_elses_package(tmp_p
         [sys.executable, scripts / "parent.py"], cwd=here, env=environment, check=True, timeout=120
     )
     assert (here / "told").read_text() == f"True 1 {ROOT / 'egin_dgl' / '__init__.py'}"
+
+
+READER = """
+import pickle, sys
+from pathlib import Path
+import egin_dgl.training.preloaded
+before = set(sys.modules)
+train, recipe = pickle.loads(Path(sys.argv[1]).read_bytes())
+print(*sorted({name.partition(".")[0] for name in sys.modules.keys() - before}))
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["model=gat"], ["cv=nested"]], ids=" ".join)
+def test_a_network_that_is_sent_to_a_worker_needs_nothing_that_the_server_has_not(tmp_path, words):
+    """Each worker would load it, before its first step."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        experiment = make_experiment(
+            checked(compose("train", ["dataset=bonds", "dataset.graphs=20", *words]))
+        )
+    sent = tmp_path / "sent"
+    sent.write_bytes(pickle.dumps((experiment.train, experiment.recipe)))
+    read = subprocess.run(
+        [sys.executable, "-c", READER, sent], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert read.stdout.split() == []
