@@ -93,7 +93,7 @@ def show_compared(first: str, second: str) -> None:
         "| | jump | validation, % | gain | log loss | gain | calibration error | validation at own epoch, % | gain | test beside, % |\n"
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
-    for (dataset, model), row in compared(kept(), first, second).iterrows():
+    for (dataset, model), row in with_mean(compared(kept(), first, second)).iterrows():
 
         def pair(value: str, digits: int, row=row) -> str:
             if row.isna()[[f"{value}_first", f"{value}_second"]].any():
@@ -109,6 +109,15 @@ def show_compared(first: str, second: str) -> None:
         cells += [pair("log_loss", 2), gain("log_loss", 2), pair("ece", 2)]
         cells += [pair("own", 1), gain("own", 1), pair("test", 1)]
         print(f"| {' | '.join(cells)} |")
+
+
+def with_mean(table: pd.DataFrame) -> pd.DataFrame:
+    """The mean over the cells of real sets as a last row, its standard errors those of a mean of independent cells."""
+    real = table[table.index.get_level_values("dataset") != "bonds"]
+    errors = [name for name in real if name.endswith("_error")]
+    last = real.mean()
+    last[errors] = (real[errors] ** 2).sum() ** 0.5 / len(real)
+    return pd.concat([table, pd.DataFrame([last], index=pd.MultiIndex.from_tuples([("real sets", "mean")]))])
 
 
 def show_spread(first: str, others: list[str]) -> None:

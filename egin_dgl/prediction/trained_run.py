@@ -1,7 +1,7 @@
 """A run loaded again: its folds as an ensemble that answers for new graphs."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,14 +66,17 @@ class TrainedRun:
         options = graph_options(self.run.settings["dataset"])
         return from_arrays(arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names)
 
-    def pieces(self, graphs: object, at_once: int = 1024) -> Iterator[GraphArrays]:
+    def pieces(self, graphs: object, at_once: int = 1024) -> Generator[GraphArrays, None, None]:
         """Raw graphs of a path or of a list or column of DGL, networkx or PyG graphs or SMILES, in pieces."""
         settings = self.run.settings["dataset"]
         if isinstance(graphs, (str, os.PathLike)):
-            return open_graphs(Path(graphs), settings, at_once)
-        if isinstance(graphs, Iterable):
-            return iter([arrays_of(list(graphs), molecules=settings.get("features", "tu"))])
-        raise DataError(f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs")
+            yield from open_graphs(Path(graphs), settings, at_once)
+        elif isinstance(graphs, Iterable):
+            yield arrays_of(list(graphs), molecules=settings.get("features", "tu"))
+        else:
+            raise DataError(
+                f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs"
+            )
 
     def datasets(self, graphs: object, at_once: int = 1024) -> Iterator[GraphDataset]:
         """What graphs of any kind are to the models; a GraphDataset has their features already."""

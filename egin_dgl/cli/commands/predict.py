@@ -4,6 +4,7 @@ egin predict run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv
 """
 
 import sys
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,9 +58,9 @@ def predict(asked: PredictOptions) -> None:
         run = run.only(asked.fold)
     source = Path(asked.input)
     out = Path(asked.out or f"{source.name.split('.')[0]}_predictions.csv")
-    pieces = run.pieces(asked.input, asked.at_once)
     vectors = Path(asked.embeddings) if asked.embeddings else None
     console = Console(stderr=True)
-    with one_thread(), GraphsBar(console) as bar:
+    # A file of which an error is told is closed before: Python's end may come when half of what reads it is gone.
+    with one_thread(), closing(run.pieces(asked.input, asked.at_once)) as pieces, GraphsBar(console) as bar:
         tally = answer_file(run, pieces, out, vectors, asked.strict, bar)
     Console().print(told(run, tally, out), highlight=False, soft_wrap=True)
