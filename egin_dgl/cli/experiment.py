@@ -115,13 +115,13 @@ def sendable(recipe: Recipe) -> Recipe:
     of Hydra before its first step."""
     return replace(
         recipe,
-        make_model=plain(recipe.make_model),
-        make_optimizer=plain(recipe.make_optimizer),
-        make_scheduler=plain(recipe.make_scheduler),
+        make_model=python_partial(recipe.make_model),
+        make_optimizer=python_partial(recipe.make_optimizer),
+        make_scheduler=python_partial(recipe.make_scheduler),
     )
 
 
-def plain(call: Callable) -> Callable:
+def python_partial(call: Callable) -> Callable:
     return partial(call.func, *call.args, **call.keywords) if isinstance(call, partial) else call
 
 

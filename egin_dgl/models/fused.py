@@ -17,7 +17,8 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.layers.mlp import MLP, BatchNorm
 from egin_dgl.layers.sum_layer import SumLayer
 from egin_dgl.models.distinct import rows_by_color
-from egin_dgl.models.fused_pass import Fused, Layer, Network, NormBlock, Running, Scores
+from egin_dgl.models.fused_pass import Fused, Layer, Network, Scores
+from egin_dgl.models.norm_block import NormBlock, Running
 
 Found = TypeVar("Found")
 LossOf = Callable[[Tensor], tuple[Tensor, Tensor]]  # from class scores to a number, and its gradient by them
