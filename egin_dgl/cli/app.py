@@ -158,7 +158,7 @@ def train_all(
     before = {job.fold: job.folder.epochs for job in jobs}
     with FoldProgress(before, experiment.epochs) as progress:
         if min(share.workers, len(jobs)) > 1:
-            load_meanwhile(PUBLISHING, "torchmetrics.functional.classification", "scipy.optimize")
+            load_meanwhile(PUBLISHING, "scipy.optimize")
         return train_folds(experiment.dataset, jobs, progress, share)
 
 

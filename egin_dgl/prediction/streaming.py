@@ -6,15 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import torch
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import DataError
 from egin_dgl.files import atomic_path, beside, write_bytes
 from egin_dgl.prediction.trained_run import TrainedRun
+
+if TYPE_CHECKING:
+    from torchmetrics.classification import MulticlassConfusionMatrix as ConfusionMatrix
 
 MOST_SKIPPED = 5  # that are told one by one on the terminal
 
@@ -24,8 +29,7 @@ class Tally:
     """What happened on the way through a file."""
 
     graphs: int = 0
-    labelled: int = 0  # graphs that came with a class that the run knows
-    correct: int = 0
+    confusion: "ConfusionMatrix | None" = None  # of graphs that came with a class that the run knows
     seconds: float = 0.0  # of computing, without reading and writing
     whole_seconds: float = 0.0  # with both
     unseen: Counter = field(default_factory=Counter)  # labels never seen in training
@@ -33,6 +37,24 @@ class Tally:
     skipped: int = 0  # graphs that could not be read
     first_skipped: list[str] = field(default_factory=list)  # some of them; a long file may have very many
     predicted: Counter = field(default_factory=Counter)
+
+    def compare(self, own: Sequence[str], predicted: Sequence[str], class_names: Sequence[str]) -> None:
+        """The classes that graphs came with, "" where there is none, and those they are given."""
+        number = {name: place for place, name in enumerate(class_names)}
+        known = [
+            (number[answer], number[name])
+            for answer, name in zip(predicted, own, strict=True)
+            if name in number
+        ]
+        self.unknown.update(name for name in own if name and name not in number)
+        if known and self.confusion is None:
+            from torchmetrics.classification import (
+                MulticlassConfusionMatrix,
+            )  # here, as most files have no classes
+
+            self.confusion = MulticlassConfusionMatrix(len(class_names))
+        if known and self.confusion is not None:
+            self.confusion.update(*torch.tensor(known).T)
 
 
 def answer_file(
@@ -113,10 +135,7 @@ def answered(run: TrainedRun, dataset: GraphDataset, labels: np.ndarray | None, 
     if labels is not None:
         own = ["" if label is None else str(label) for label in labels.tolist()]
         frame.insert(1, "label", own)
-        unknown = Counter(name for name in own if name and name not in run.class_names)
-        tally.unknown.update(unknown)
-        tally.labelled += sum(map(bool, own)) - unknown.total()
-        tally.correct += sum(a == b for a, b in zip(own, answers.predicted, strict=True))
+        tally.compare(own, answers.predicted, run.class_names)
     tally.graphs += len(answers)
     tally.predicted.update(answers.predicted)
     return frame

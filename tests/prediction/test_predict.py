@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score
 
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import ConfigError
@@ -96,9 +97,14 @@ def test_a_file_of_molecules_is_answered_in_a_file(molecules, tmp_path, rows):
 def test_known_classes_are_compared(molecules, tmp_path):
     lines = (ROOT / "examples" / "molecules.csv").read_text().splitlines()
     (tmp_path / "some.csv").write_text("\n".join(lines[:41]) + "\n")
-    done = call("predict", f"run={molecules}", "input=some.csv", "fold=1", "embeddings=e.csv", cwd=tmp_path)
+    words = [f"run={molecules}", "input=some.csv", "fold=1", "embeddings=e.csv", "at_once=7"]
+    done = call("predict", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "of 40 with a known class" in done.stdout and "fold 1" in done.stdout
+    answers = pd.read_csv(tmp_path / "some_predictions.csv")
+    right = (answers["label"] == answers["predicted"]).sum()
+    balanced = balanced_accuracy_score(answers["label"], answers["predicted"])
+    assert f"{right} of 40 with a known class" in done.stdout and "fold 1" in done.stdout
+    assert f"balanced accuracy {100 * balanced:.1f} %" in done.stdout
     vectors = (tmp_path / "e.csv").read_text().splitlines()
     assert len(vectors) == 41 and vectors[0].startswith("id,e0,e1,")
 

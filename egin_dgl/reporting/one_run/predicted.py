@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich import progress
 from rich.console import Console
+from torch import Tensor
 
 from egin_dgl.prediction.streaming import Tally, named, skipped_path, training_passes
 from egin_dgl.prediction.trained_run import TrainedRun
@@ -37,11 +38,8 @@ def told(run: TrainedRun, tally: Tally, out: Path) -> str:
     folds = "all graphs" if run.run.settings["cv"].get("final") else folds
     classes = ", ".join(f"{name} {tally.predicted[name]:,}" for name in run.class_names)
     lines = [f"{run.run.model} of {folds}; {tally.graphs:,} graphs: {classes}"]
-    if tally.labelled:
-        share = 100 * tally.correct / tally.labelled
-        lines.append(
-            f"{tally.correct:,} of {tally.labelled:,} with a known class are answered so ({share:.1f} %)"
-        )
+    if tally.confusion is not None:
+        lines.append(compared_with(tally.confusion.compute()))
     if not run.calibrated:
         lines.append("probabilities are not calibrated: the run had no validation part to learn it from")
     if tally.unseen:
@@ -53,6 +51,16 @@ def told(run: TrainedRun, tally: Tally, out: Path) -> str:
         lines.append(f"skipped: {more:,} more; all of them in {skipped_path(out)}")
     lines += [speed(run, tally), f"in {out}"]
     return "\n".join(lines)
+
+
+def compared_with(counts: Tensor) -> str:
+    """Of graphs whose class is known: (classes, classes), true class by answer."""
+    known, right = counts.sum(dim=1), counts.diagonal()
+    balanced = (right[known > 0] / known[known > 0]).mean()
+    return (
+        f"{right.sum():,} of {known.sum():,} with a known class are answered so ({100 * right.sum() / known.sum():.1f} %; "
+        f"balanced accuracy {100 * balanced:.1f} %)"
+    )
 
 
 def speed(run: TrainedRun, tally: Tally) -> str:
