@@ -91,8 +91,8 @@ class GraphClassifier(GraphModel):
         return self.score(self.readouts_on(batch)) if scores is None else scores
 
     def stepper(self) -> Step | None:
-        """Loss and class scores of a batch in training, the loss's gradients added to those of the weights; None, and
-        nothing added, where only autograd can do that."""
+        """What gives loss and class scores of a batch in training, and adds the loss's gradients to those of the weights; None
+        where only autograd can do that."""
         layers = self.sum_layers()
         return fused_stepper(self, layers, self.parameters()) if layers else None
 

@@ -48,9 +48,8 @@ class Tally:
         ]
         self.unknown.update(name for name in own if name and name not in number)
         if known and self.confusion is None:
-            from torchmetrics.classification import (
-                MulticlassConfusionMatrix,
-            )  # here, as most files have no classes
+            # Here, as it takes a while to load and most files have no classes.
+            from torchmetrics.classification import MulticlassConfusionMatrix
 
             self.confusion = MulticlassConfusionMatrix(len(class_names))
         if known and self.confusion is not None:
