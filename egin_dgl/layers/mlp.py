@@ -113,7 +113,7 @@ class SideBySide:
         h = nn.functional.linear(x, weights, torch.cat([f.bias for f in first]))
         self.saved = [(x, weights)]  # the input of each level, and its weights
         for level in others:
-            h = self.apart(torch.relu(h))
+            h = self.apart(h.relu_())
             weights, biases = torch.stack([f.weight for f in level]), torch.stack([f.bias for f in level])
             self.saved.append((h, weights))
             h = self.beside(torch.baddbmm(biases.unsqueeze(1), h, weights.transpose(1, 2)))

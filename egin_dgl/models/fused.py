@@ -80,7 +80,7 @@ def has_hook(weight: Tensor) -> bool:
 def measured_scores(model: Classifier, layers: Sequence[SumLayer], batch: Batch, rows: int) -> Tensor | None:
     """Class scores of a model in evaluation, whose normalisations take on the statistics of the first `rows` nodes of the
     batch as they are reached; None as above, and where there is no such row."""
-    network = network_of(model, layers, training=False) if rows else None
+    network = network_of(model, layers, training=False, by_hand=True) if rows else None
     if network is None:
         return None
     network.read(batch)

@@ -10,7 +10,7 @@ events.out.…       TensorBoard's
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,8 +21,9 @@ from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, History
 from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.files import write_text
 from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
-from egin_dgl.runs.history_file import history_text, read_history, write_history
+from egin_dgl.runs.history_file import history_of, history_text, read_history
 
 RESULT = (
     "test_labels",
@@ -81,7 +82,7 @@ class FoldFolder:
             content = read_checkpoint(self.checkpoint)
             if (fold := content.pop("fold", self.fold)) != self.fold:
                 raise TrainingError(f"{self.checkpoint}: the checkpoint of fold {fold}")
-            history = [EpochRecord(**record) for record in content.pop("history")]
+            history = history_in(content.pop("history"))
             logits = content.pop("test_logits")
             if not content.pop("finished"):
                 return Progress(history, list(logits), content)
@@ -102,24 +103,24 @@ class FoldFolder:
 
     def mend(self, result: FoldResult) -> None:
         """Write the history again where it is not the result's."""
-        text = history_text(result.history).encode()
-        if not self.history.is_file() or self.history.read_bytes() != text:
-            write_history(self.history, result.history)
+        text = history_text(result.history)
+        if not self.history.is_file() or self.history.read_bytes() != text.encode():
+            write_text(self.history, text)
 
     def save_progress(self, progress: Progress) -> None:
-        write_history(self.history, progress.history)
         self.save(progress.history, torch.stack(progress.test_logits), finished=False, **progress.states)
 
     def save_result(self, result: FoldResult) -> None:
         """Keep it in place of the state to resume from."""
-        write_history(self.history, result.history)
         kept = {name: getattr(result, name) for name in RESULT}
         self.save(result.history, result.test_logits, finished=True, **kept)
 
     def save(self, history: History, test_logits: Tensor, **content: object) -> None:
-        # One tensor of logits, not a list: saving thousands of small ones takes longer than the epochs they come from.
-        records = [asdict(record) for record in history]
-        whole = {"fold": self.fold, "history": records, "test_logits": test_logits, **content}
+        # One tensor of logits and one text, not lists: saving thousands of small objects takes longer than the epochs
+        # they come from.
+        text = history_text(history)
+        write_text(self.history, text)
+        whole = {"fold": self.fold, "history": text, "test_logits": test_logits, **content}
         write_checkpoint(self.checkpoint, whole)
 
     def save_weights(self, model: nn.Module, metadata: dict) -> None:
@@ -157,3 +158,8 @@ class FoldFolder:
             raise TrainingError(f"{path}: no such checkpoint; {self.remedy}") from None
         except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
             raise TrainingError(f"{path}: not a readable checkpoint ({error}); {self.remedy}") from error
+
+
+def history_in(kept: str | list[dict]) -> History:
+    """Of a checkpoint: the text of history.csv; an earlier version kept a record for each epoch."""
+    return history_of(kept) if isinstance(kept, str) else [EpochRecord(**record) for record in kept]

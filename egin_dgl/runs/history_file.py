@@ -30,8 +30,11 @@ def history_text(history: Iterable[EpochRecord]) -> str:
 
 
 def read_history(path: str | Path) -> History:
-    with open(path, encoding="utf-8", newline="") as file:
-        return [
-            EpochRecord(epoch=int(row.pop("epoch")), **{name: float(v or "nan") for name, v in row.items()})
-            for row in csv.DictReader(file)
-        ]
+    return history_of(Path(path).read_text(encoding="utf-8"))
+
+
+def history_of(text: str) -> History:
+    return [
+        EpochRecord(epoch=int(row.pop("epoch")), **{name: float(v or "nan") for name, v in row.items()})
+        for row in csv.DictReader(io.StringIO(text))
+    ]

@@ -30,11 +30,12 @@ class EvaluatedModel:
     """
 
     def __init__(self, model: nn.Module, weights: FlatWeights, decay: float | None, measured: bool):
-        self.model, self.weights, self.decay, self.measured = model, weights, decay, measured
+        self.weights, self.decay, self.measured = weights, decay, measured
         self.steps = 0
         self.follows = decay is not None or measured
         self.copy = copy.deepcopy(model) if self.follows else model
         self.average = FlatWeights(self.copy) if self.follows else weights
+        self.buffers = list(self.copy.buffers()), list(model.buffers())
 
     @torch.no_grad()
     def step(self) -> None:
@@ -54,8 +55,8 @@ class EvaluatedModel:
         if self.follows:
             if self.decay is None:
                 self.take(1.0)
-            if buffers := list(self.copy.buffers()):
-                torch._foreach_copy_(buffers, list(self.model.buffers()))
+            if self.buffers[0]:
+                torch._foreach_copy_(*self.buffers)
         return self.copy.eval() if self.copy.training else self.copy
 
     def current(self, batches: Batches, call: Callable) -> nn.Module:

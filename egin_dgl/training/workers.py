@@ -24,6 +24,7 @@ from egin_dgl.training.cores import Share, turn
 from egin_dgl.training.forking import worker_context
 from egin_dgl.training.interruption import GRACE, Interrupted, heed_as_worker
 from egin_dgl.training.job import FoldJob, OnEpoch
+from egin_dgl.training.memory import keep_freed_memory
 
 
 def train_folds(
@@ -105,6 +106,7 @@ _worker: dict = {}
 
 def initialize_worker(dataset: MappedDataset, events, share: Share) -> None:
     torch.set_num_threads(1)
+    keep_freed_memory()
     heed_as_worker()
     threading.Thread(target=end_with_parent, daemon=True).start()
     _worker.update(lent=dataset, events=events, share=share)

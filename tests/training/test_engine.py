@@ -1,6 +1,6 @@
 """One fold: the same numbers every time, also after an interruption; and it stops when it must."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
@@ -13,6 +13,7 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import best_on_validation
 from egin_dgl.evaluation.metrics import accuracy, log_loss, score
 from egin_dgl.models import Majority
+from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
 from egin_dgl.runs.history_file import read_history
 from egin_dgl.training.engine import train_fold
 from egin_dgl.training.passes import evaluate
@@ -108,6 +109,16 @@ def test_history_and_checkpoints_lie_in_the_folder(data, make_job, recipe):
     # Evaluated alone and with the other parts in one pass: the same but for the order of sums.
     torch.testing.assert_close(scores.logits, result.test_logits[best.epoch - 1], rtol=1e-3, atol=1e-3)
     assert scores.accuracy == best.test_accuracy
+
+
+def test_a_checkpoint_with_a_record_for_each_epoch_is_read(data, make_job):
+    """As earlier versions wrote it."""
+    job = make_job()
+    result = train_fold(data, job, ignore)
+    content = read_checkpoint(job.folder.checkpoint)
+    records = [asdict(record) for record in result.history]
+    write_checkpoint(job.folder.checkpoint, content | {"history": records})
+    assert job.folder.progress().history == result.history
 
 
 def test_the_validation_scores_of_the_kept_model_come_with_the_result(data, make_job):
