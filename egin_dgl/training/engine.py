@@ -85,6 +85,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
         class_weights = balanced_weights(dataset.labels[torch.as_tensor(split.train)], dataset.info.classes)
     training = InTraining(model, weights, evaluated, optimizer, scaler, options, class_weights)
     looking = Looking(dataset, split, options, generator, read_test=not job.test_once)
+    learnt = epsilons(evaluated.copy)
     unread = Evaluation.of_nothing(len(split.test), dataset.info.classes)
     validation_labels = dataset.labels[torch.as_tensor(split.validation)].cpu()
 
@@ -121,7 +122,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             record = with_choice(history, record, options.window)
             history.append(record)
             test_logits.append(on_test.logits)
-            tracker.epoch(record, epsilons(looked.model))
+            tracker.epoch(record, {layer: eps.item() for layer, eps in learnt.items()})
             on_epoch(job.fold, record)
 
             # Without validation there is nothing honest to choose by: the best weights are the last.
@@ -211,8 +212,6 @@ def ended(history: History, options: TrainerOptions) -> bool:
     return len(history) - best_on_validation(history).epoch >= options.patience
 
 
-def epsilons(model: nn.Module) -> dict[str, float]:
+def epsilons(model: nn.Module) -> dict[str, nn.Parameter]:
     """The learnt ε of each layer, by the layer's name."""
-    return {
-        name.removesuffix(".eps"): p.item() for name, p in model.named_parameters() if name.endswith(".eps")
-    }
+    return {name.removesuffix(".eps"): p for name, p in model.named_parameters() if name.endswith(".eps")}
