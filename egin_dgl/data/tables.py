@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -54,7 +55,7 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """All rows at once."""
-    tables = list(read_pieces(path, at_once=1 << 20))
+    tables = list(read_pieces(path, at_once=1 << 12))
     columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns}
     return Table(path, columns, np.concatenate([table.lines for table in tables]))
 
@@ -62,49 +63,34 @@ def read_table(path: Path) -> Table:
 def read_pieces(path: Path, at_once: int) -> Iterator[Table]:
     """So many rows at a time, at least one piece; blank lines are passed over.
 
-    Fields are divided by , ; or tab, whichever the header has most of; a file may be gzipped.
+    Fields are divided by , ; or tab, whichever the header has most of; a file may be gzipped. Read by Python's own `csv`, as
+    pandas before 3.1 cuts a row that is too long without a word, where a piece begins with it.
     """
     try:
         with opened(path) as stream:
             delimiter = max(DELIMITERS, key=stream.readline().count)
         with opened(path) as stream:
-            reader = pd.read_csv(
-                stream,
-                sep=delimiter,
-                header=None,  # else a row longer than the header would be read as one with an index
-                dtype=str,
-                na_filter=False,
-                skip_blank_lines=False,
-                iterator=True,
-            )
-            names = [str(name).strip() for name in reader.get_chunk(1).iloc[0]]
+            reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            names = [name.strip() for name in next(reader, [])]
+            if not names:
+                raise DataError(f"{path} is empty; its first line must name its columns")
             if twice := [name for name in names if name and names.count(name) > 1]:
                 raise DataError(f"{path}, line 1: two columns are called {twice[0]!r}")
-            line, some = 2, False
-            while True:
-                try:
-                    frame = reader.get_chunk(at_once)
-                except StopIteration:
-                    break
-                table, line = _piece(path, names, frame, line)
-                if len(table):
+            some, line = False, reader.line_num + 1
+            while rows := list(islice(reader, at_once)):
+                after = reader.line_num + 1
+                piece, line = _piece(path, names, rows, line, after), after
+                if len(piece):
                     some = True
-                    yield table
+                    yield piece
             if not some:
-                # A column without a name is the index that pandas writes unless told not to.
-                yield Table(
-                    path, {name: np.empty(0, dtype=object) for name in names if name}, np.empty(0, dtype=int)
-                )
-    except pd.errors.EmptyDataError:
-        raise DataError(f"{path} is empty; its first line must name its columns") from None
-    except pd.errors.ParserError as error:
-        raise DataError(f"{path}{_parser_fault(str(error))}") from None
+                yield _piece(path, names, [], line, line)
+    except csv.Error:
+        raise DataError(f"{path}{_parser_fault(path, delimiter)}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}{_not_text(path)}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is not a complete gzip file ({error}); replace it") from None
-    except csv.Error as error:
-        raise DataError(f"{path} is not a table ({error})") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
@@ -151,31 +137,40 @@ def _bytes(path: Path) -> BinaryIO | gzip.GzipFile:
     return gzip.open(path) if zipped else open(path, "rb")
 
 
-def _piece(path: Path, names: list[str], frame: pd.DataFrame, line: int) -> tuple[Table, int]:
-    """The rows of a frame, and the line after them; cells may hold line breaks."""
-    cells = [[text.strip() for text in frame[i].to_numpy(dtype=object)] for i in frame]
-    breaks = np.zeros(len(frame), dtype=np.int64)
-    for i in frame:
-        breaks += np.array([text.count("\n") for text in frame[i].to_numpy(dtype=object)], dtype=np.int64)
-    lines = line + np.arange(len(frame)) + np.cumsum(breaks) - breaks
-    filled = np.zeros(len(frame), dtype=bool)
-    columns = {}
-    for name, texts in zip(names, cells, strict=True):
-        column = np.empty(len(frame), dtype=object)
-        column[:] = texts
+def _piece(path: Path, names: list[str], rows: list[list[str]], line: int, after: int) -> Table:
+    """The rows that are not blank, of those from one line until another; cells may hold line breaks."""
+    widths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    lines = line + np.arange(len(rows))
+    if after - line > len(rows):
+        breaks = np.array([sum(cell.count("\n") for cell in row) for row in rows], dtype=np.int64)
+        lines += np.cumsum(breaks) - breaks
+    if (long := widths > len(names)).any():
+        bad = int(np.argmax(long))
+        raise DataError(f"{path}, line {lines[bad]}: {widths[bad]} fields where the header has {len(names)}")
+    for short in np.flatnonzero(widths < len(names)):
+        rows[short] += [""] * int(len(names) - widths[short])
+    filled, columns = np.zeros(len(rows), dtype=bool), {}
+    for i, name in enumerate(names):
+        columns[name] = column = np.empty(len(rows), dtype=object)
+        column[:] = [row[i].strip() for row in rows]
         filled |= column != ""
-        columns[name] = column
-    after = line + len(frame) + int(breaks.sum())
-    return Table(path, {name: columns[name][filled] for name in names if name}, lines[filled]), after
+    # A column without a name is the index that pandas writes unless told not to.
+    return Table(path, {name: columns[name][filled] for name in names if name}, lines[filled])
 
 
-def _parser_fault(message: str) -> str:
-    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
-        expected, line, saw = found.groups()
-        return f", line {line}: {saw} fields where the header has {expected}"
-    if found := re.search(r"EOF inside string starting at row (\d+)", message):
-        return f", line {int(found[1]) + 1}: a quotation mark is never closed"
-    return f" is not a table ({message.strip()})"
+def _parser_fault(path: Path, delimiter: str) -> str:
+    """What is wrong with the first row that cannot be read, and the line that it begins in."""
+    line = 1
+    with opened(path) as stream:
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        try:
+            for _ in reader:
+                line = reader.line_num + 1
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                return f", line {line}: a quotation mark is never closed"
+            return f", line {line}: not a row of a table ({error})"
+    return " was changed while it was read"
 
 
 def _not_text(path: Path) -> str:
