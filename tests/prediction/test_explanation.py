@@ -91,7 +91,7 @@ def precision(run, dataset, by, graphs):
         told = explain_graph(run, graph)
         pairs, _ = undirected(graph)
         truth = truth_of(graph, pairs)
-        shares = torch.as_tensor(told.edges[by].to_numpy())
+        shares = torch.tensor(told.edges[by].to_numpy())
         shares = shares if told.answer == run.class_names[SCRAMBLED] else -shares
         found.append(truth[shares.topk(int(truth.sum())).indices].double().mean().item())
         chance.append(truth.double().mean().item())
