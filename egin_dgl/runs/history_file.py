@@ -8,11 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 
 from egin_dgl.evaluation.history import EpochRecord, History
-from egin_dgl.files import write_text
-
-
-def write_history(path: str | Path, history: Iterable[EpochRecord]) -> None:
-    write_text(path, history_text(history))
 
 
 def history_text(history: Iterable[EpochRecord]) -> str:

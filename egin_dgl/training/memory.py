@@ -15,11 +15,7 @@ def keep_freed_memory() -> None:
     """From now on, in all of this process."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (
-        AttributeError,
-        OSError,
-        TypeError,
-    ):  # not glibc; on Windows the program itself cannot be looked into
+    except (AttributeError, OSError, TypeError):  # not glibc, or on Windows
         return
     mallopt(MMAP_THRESHOLD, FROM_HEAP)
     mallopt(TRIM_THRESHOLD, KEPT)

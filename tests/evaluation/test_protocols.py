@@ -5,7 +5,7 @@ import pytest
 
 from egin_dgl.evaluation.history import EpochRecord, with_choice
 from egin_dgl.evaluation.protocols import headline, read_by_all
-from egin_dgl.runs.history_file import read_history, write_history
+from egin_dgl.runs.history_file import history_text, read_history
 
 
 def history(test, val=None, val_loss=None, penalties=None):
@@ -66,7 +66,7 @@ def test_ties_of_a_window_are_broken_by_its_mean_loss():
 def test_a_run_made_before_there_were_windows_keeps_its_choice(tmp_path):
     """Its history has no such columns."""
     rows = history([0] * 4, val=[0.5, 0.9, 0.6, 0.6])
-    write_history(tmp_path / "history.csv", rows)
+    (tmp_path / "history.csv").write_text(history_text(rows))
     assert "choice" not in (tmp_path / "history.csv").read_text()
     assert read_by_all([read_history(tmp_path / "history.csv")])["selected"].epochs == (2,)
 
@@ -146,9 +146,9 @@ def test_without_validation_there_is_no_selected_and_the_headline_says_so():
 
 def test_a_history_is_read_back_to_the_last_digit(tmp_path):
     rows = windowed(history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0]) + history([0.3]), 2)
-    write_history(tmp_path / "history.csv", rows)
+    (tmp_path / "history.csv").write_text(history_text(rows))
     assert repr(read_history(tmp_path / "history.csv")) == repr(rows)
     assert "C" not in (tmp_path / "history.csv").read_text().splitlines()[0].split(",")
     kernel = history([0.3, 0.4], val=[0.1, 0.2], penalties=[0.01, 1000.0])
-    write_history(tmp_path / "kernel.csv", kernel)
+    (tmp_path / "kernel.csv").write_text(history_text(kernel))
     assert repr(read_history(tmp_path / "kernel.csv")) == repr(kernel)
