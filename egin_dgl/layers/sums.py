@@ -12,10 +12,25 @@ from torch import Tensor
 
 from egin_dgl.data.loader import Bags, Batch
 
+WIDE = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+
 
 def product(bags: Bags, x: Tensor) -> Tensor:
     """Row r is Σ weight · x[column] over the entries of the row: (C, D) -> (R, D). Not differentiable."""
-    return torch.embedding_bag(x, bags.columns, bags.starts, False, 0, False, bags.weights)[0]
+    y = torch.embedding_bag(x, bags.columns, bags.starts, False, 0, False, bags.weights)[0]
+    if not WIDE:
+        clear_registers()
+    return y
+
+
+def clear_registers(some: Tensor = torch.ones(64)) -> None:  # noqa: B008
+    """Let code for SSE run at its own speed again.
+
+    The kernels behind `embedding_bag` leave the upper halves of the AVX registers in use, whatever torch is told to compute
+    with. Code that knows only the lower halves, as all that comes next under reproducible=any, is then several times
+    slower. Rounding to half precision is the smallest operation of torch that ends in clearing them.
+    """
+    some.half()
 
 
 class Sums(NamedTuple):
