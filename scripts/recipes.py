@@ -4,12 +4,14 @@ python scripts/recipes.py run calm small       train a recipe of docs/recipes.ya
 python scripts/recipes.py collect              write what all such runs came to into docs/recipes.csv
 python scripts/recipes.py tried small          a row a recipe
 python scripts/recipes.py compare before calm  a row a dataset and model
+python scripts/recipes.py apart before calm    the same at the epochs chosen, on graphs that chose them and on others
 python scripts/recipes.py spread before calm   how far a ten-fold mean moves with the seed alone
 """
 
 import argparse
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 try:
@@ -31,9 +33,13 @@ RUNS = ROOT / "outputs" / "recipes"
 KEPT = ROOT / "docs" / "recipes.csv"
 
 
+def planned() -> dict:
+    return yaml.safe_load((ROOT / "docs" / "recipes.yaml").read_text("utf-8"))
+
+
 def words(recipe: str, size: str) -> list[str]:
     """The options of the sweep that trains a recipe."""
-    study = yaml.safe_load((ROOT / "docs" / "recipes.yaml").read_text("utf-8"))
+    study = planned()
     if recipe not in study["recipes"] or size not in study["sizes"]:
         names = ", ".join(study["recipes"]), ", ".join(study["sizes"])
         sys.exit(f"error: docs/recipes.yaml has the recipes {names[0]} and the sizes {names[1]}")
@@ -52,7 +58,7 @@ def run(recipe: str, size: str) -> None:
 
 
 def collect() -> None:
-    """Rows of recipes whose runs are not on this machine stay as they are."""
+    """Rows of recipes whose runs are not on this machine stay as they are, unless their study is no longer planned."""
     made = []
     for folder in sorted(path for path in RUNS.glob("*-*") if path.is_dir()):
         recipe, _, size = folder.name.rpartition("-")
@@ -62,6 +68,7 @@ def collect() -> None:
     found = frame(made).round(4)
     if KEPT.exists():
         before = kept()
+        before = before[before["size"].isin(planned()["sizes"])]
         new = set(zip(found["recipe"], found["size"], strict=True))
         old = [key not in new for key in zip(before["recipe"], before["size"], strict=True)]
         found = pd.concat([before[old], found], ignore_index=True)
@@ -77,38 +84,50 @@ def kept() -> pd.DataFrame:
 def show_tried(size: str) -> None:
     """In the order of the file."""
     table = tried(kept(), size)
-    named = yaml.safe_load((ROOT / "docs" / "recipes.yaml").read_text("utf-8"))["recipes"]
     print(
         "| recipe | jump | validation, % | log loss | calibration error | over seeds | test beside, % |\n"
         "|---|---:|---:|---:|---:|---:|---:|"
     )
     digits = {"jump": 1, "stretch": 1, "log_loss": 3, "ece": 3, "seeds": 1, "test": 1}
-    for recipe, row in table.loc[[name for name in named if name in table.index]].iterrows():
+    for recipe, row in table.loc[[name for name in planned()["recipes"] if name in table.index]].iterrows():
         cells = ("–" if pd.isna(row[name]) else f"{row[name]:.{count}f}" for name, count in digits.items())
         print(f"| {' | '.join([str(recipe), *cells])} |")
 
 
-def show_compared(first: str, second: str) -> None:
-    print(
-        "| | jump | validation, % | gain | log loss | gain | calibration error | validation at own epoch, % | gain | test beside, % |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
-    )
-    for (dataset, model), row in with_mean(compared(kept(), first, second)).iterrows():
+def pair(row: pd.Series, value: str, digits: int) -> str:
+    return f"{row[f'{value}_first']:.{digits}f} → {row[f'{value}_second']:.{digits}f}"
 
-        def pair(value: str, digits: int, row=row) -> str:
-            if row.isna()[[f"{value}_first", f"{value}_second"]].any():
-                return "–"
-            return f"{row[f'{value}_first']:.{digits}f} → {row[f'{value}_second']:.{digits}f}"
 
-        def gain(value: str, digits: int, row=row) -> str:
-            return f"{row[f'{value}_gain']:+.{digits}f} ± {row[f'{value}_error']:.{digits}f}".replace(
-                "-", "−"
-            )
+def gain(row: pd.Series, value: str, digits: int) -> str:
+    return f"{row[f'{value}_gain']:+.{digits}f} ± {row[f'{value}_error']:.{digits}f}".replace("-", "−")
 
-        cells = [f"{dataset}, {model}", pair("jump", 1), pair("stretch", 1), gain("stretch", 1)]
-        cells += [pair("log_loss", 2), gain("log_loss", 2), pair("ece", 2)]
-        cells += [pair("own", 1), gain("own", 1), pair("test", 1)]
-        print(f"| {' | '.join(cells)} |")
+
+# The columns of a table over cells: heading, what is shown of which value, and its digits.
+OVER_EPOCHS = [
+    ("jump", pair, "jump", 1),
+    ("validation, %", pair, "stretch", 1),
+    ("gain", gain, "stretch", 1),
+    ("log loss", pair, "log_loss", 2),
+    ("gain", gain, "log_loss", 2),
+    ("calibration error", pair, "ece", 2),
+    ("test beside, %", pair, "test", 1),
+]
+AT_THE_EPOCH = [
+    ("graphs that chose it, %", pair, "own", 1),
+    ("gain", gain, "own", 1),
+    ("their best epoch, %", pair, "peak", 1),
+    ("other graphs, %", pair, "apart", 1),
+    ("gain", gain, "apart", 1),
+    ("their log loss", pair, "apart_log_loss", 2),
+    ("gain", gain, "apart_log_loss", 2),
+]
+
+
+def show_cells(columns: list, first: str, second: str) -> None:
+    print(f"| | {' | '.join(heading for heading, *_ in columns)} |\n|---|{'---:|' * len(columns)}")
+    for cell, row in with_mean(compared(kept(), first, second, "cells")).iterrows():
+        shown = (show(row, value, digits) for _, show, value, digits in columns)
+        print(f"| {' | '.join([', '.join(cell), *shown])} |")
 
 
 def with_mean(table: pd.DataFrame) -> pd.DataFrame:
@@ -138,7 +157,8 @@ COMMANDS = {
     "run": (run, ["recipe", "size"]),
     "collect": (collect, []),
     "tried": (show_tried, ["size"]),
-    "compare": (show_compared, ["first", "second"]),
+    "compare": (partial(show_cells, OVER_EPOCHS), ["first", "second"]),
+    "apart": (partial(show_cells, AT_THE_EPOCH), ["first", "second"]),
     "spread": (show_spread, ["first", "others"]),
 }
 

@@ -12,9 +12,10 @@ from egin_dgl.reporting.documents.recipes import compared, frame, spread, tried
 
 
 def history(accuracies, window=1, test=0.5):
-    rows = []
-    for epoch, accuracy in enumerate(accuracies, start=1):
-        parts = {"train_loss": 1.0, "train_accuracy": 0.5, "test_loss": 1.0, "test_accuracy": test}
+    """`test` is a test accuracy for each epoch, or one for all."""
+    rows, tests = [], test if isinstance(test, list) else [test] * len(accuracies)
+    for epoch, (accuracy, other) in enumerate(zip(accuracies, tests, strict=True), start=1):
+        parts = {"train_loss": 1.0, "train_accuracy": 0.5, "test_loss": 1 - other, "test_accuracy": other}
         record = EpochRecord(
             epoch=epoch,
             val_loss=1 - accuracy,
@@ -47,6 +48,27 @@ def test_a_lucky_epoch_is_read_for_what_it_is():
     assert (calm.own, calm.stretch, calm.jump) == (60, pytest.approx(60), 0)
 
 
+@pytest.mark.parametrize(("window", "apart"), [(1, 55), (4, 70)])
+def test_apart_each_part_is_read_where_the_other_is_best(window, apart):
+    """Validation is best over epochs 21 to 24, where test is at 0.6; test over 31 to 34, where validation is at 0.8, or in
+    the single epoch 11, where it is at 0.5."""
+    validation, test = [0.5] * 40, [0.7] * 40
+    validation[20:24], test[20:24] = [0.9] * 4, [0.6] * 4
+    validation[30:34], test[30:34] = [0.8] * 4, [0.9] * 4
+    test[10] = 1.0
+    found = outcome(history(validation, window, test), "a")
+    assert (found.own, found.peak, found.test) == (90, 90, 60)
+    assert found.apart == pytest.approx(apart) and found.apart_log_loss == pytest.approx(1 - apart / 100)
+
+
+def test_luck_is_gone_where_other_graphs_are_read():
+    """Two parts that jump between 0.5 and 0.7 at random: the graphs that chose say 0.7, the others the truth, 0.6."""
+    random = torch.Generator().manual_seed(0)
+    curves = (0.5 + 0.2 * torch.randint(2, (200, 2, 100), generator=random)).tolist()
+    rows = frame([outcome(history(one, test=other), "a") for one, other in curves])
+    assert rows["own"].mean() == pytest.approx(70) and rows["apart"].mean() == pytest.approx(60, abs=2)
+
+
 def test_jumps_are_those_after_the_tenth_epoch():
     wild_start = [0.0, 1.0] * 5 + [0.5] * 20
     assert outcome(history(wild_start), "before").jump == pytest.approx(50 / 20)
@@ -69,7 +91,7 @@ def test_a_recipe_that_lacks_folds_has_no_row():
 def test_recipes_are_compared_on_the_folds_that_both_have():
     first = [outcome(history([0.5] * 20), "a", fold=fold) for fold in range(4)]
     second = [outcome(history([0.6 + 0.01 * fold] * 20), "b", fold=fold) for fold in range(3)]
-    row = compared(frame(first + second), "a", "b").loc["MUTAG", "EGIN"]
+    row = compared(frame(first + second), "a", "b", "small").loc["MUTAG", "EGIN"]
     assert row["folds"] == 3
     assert row["stretch_gain"] == pytest.approx(11)
     assert row["stretch_error"] == pytest.approx(1 / math.sqrt(3))

@@ -2,17 +2,17 @@
 
 A recipe is calm if validation accuracy moves little from epoch to epoch, and good if it is high, and its log loss low, at the
 epoch that is chosen. One epoch of a part of 18 graphs is chosen for its luck as much as for its worth, and the more so the
-more the curve jumps about; so accuracy is read as the mean over the ten epochs that end there, and both recipes are also
-read at the epochs that either's own rule chooses. Test parts stand beside, and decide nothing.
+more the curve jumps about. So accuracy is read in three ways: as the mean over the ten epochs that end there; at the one epoch
+that the recipe's own rule chooses, on the very graphs that chose it; and there on graphs that did not choose it.
 """
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
 
-from egin_dgl.evaluation.history import History, best_on_validation, with_choice
+from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import ece
 from egin_dgl.evaluation.result import FoldResult
 
@@ -37,6 +37,9 @@ class FoldOutcome:
     own_log_loss: float
     ece: float  # expected calibration error on validation there, a fraction; NaN where its scores were not kept
     test: float  # test accuracy there
+    peak: float  # validation accuracy at its best epoch: what a rule that knew the part could choose
+    apart: float  # accuracy of each held-out part at the epoch that the other one chooses, mean of both
+    apart_log_loss: float
 
 
 COLUMNS = [field.name for field in fields(FoldOutcome)]
@@ -48,10 +51,8 @@ def outcome(
 ) -> FoldOutcome:
     """What a trained fold comes to."""
     history = result.history
-    again: History = []
-    for record in history:
-        again.append(with_choice(again, record, WINDOW))
-    best, own = best_on_validation(again), best_on_validation(history)
+    best, own = best_on_validation(chosen_over(history, WINDOW)), best_on_validation(history)
+    other = best_on_validation(chosen_over(list(map(parts_exchanged, history)), window_of(history)))
     accuracies = 100 * np.array([record.val_accuracy for record in history])
     return FoldOutcome(
         recipe=recipe,
@@ -67,6 +68,34 @@ def outcome(
         own_log_loss=own.val_loss,
         ece=calibration(result),
         test=100 * own.test_accuracy,
+        peak=accuracies.max(),
+        apart=100 * (own.test_accuracy + other.test_accuracy) / 2,
+        apart_log_loss=(own.test_loss + other.test_loss) / 2,
+    )
+
+
+def chosen_over(history: History, window: int) -> History:
+    """The same history with the choice going by a window of this length."""
+    again: History = []
+    for record in history:
+        again.append(with_choice(again, record, window))
+    return again
+
+
+def window_of(history: History) -> int:
+    """The length of the window that a recipe chooses by: before its end there is no score to choose by."""
+    return 1 + sum(math.isnan(record.chosen_by) for record in history)
+
+
+def parts_exchanged(record: EpochRecord) -> EpochRecord:
+    """As if the part that tests had validated, and the one that validates tested: neither is trained on."""
+    return replace(
+        record,
+        val_loss=record.test_loss,
+        val_accuracy=record.test_accuracy,
+        val_score=record.test_accuracy,
+        test_loss=record.val_loss,
+        test_accuracy=record.val_accuracy,
     )
 
 
@@ -102,12 +131,12 @@ def tried(found: pd.DataFrame, size: str) -> pd.DataFrame:
     return means
 
 
-def compared(found: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+def compared(found: pd.DataFrame, first: str, second: str, size: str) -> pd.DataFrame:
     """A row a cell: both recipes on the same folds, the mean differences and their standard errors."""
-    values = ["jump", "stretch", "log_loss", "ece", "own", "own_log_loss", "test"]
     keys = [*CELL, "seed", "fold"]
+    values = [name for name in COLUMNS if name not in ("recipe", "size", *keys)]
     sides = [
-        found[(found["recipe"] == name) & (found["size"] != "seeds")].set_index(keys)[values]
+        found[(found["recipe"] == name) & (found["size"] == size)].set_index(keys)[values]
         for name in (first, second)
     ]
     both = sides[0].join(sides[1], lsuffix="_first", rsuffix="_second", how="inner")
