@@ -121,6 +121,11 @@ def described() -> dict:
     }
 
 
+def holds_on(reproducible: str | Literal[False], processor: str) -> bool:
+    """Whether the digits of a run are those of other machines, too. MKL hears of its AVX2 branch on Intel's processors only."""
+    return reproducible == "any" or (reproducible == "avx2" and "intel" in processor.lower())
+
+
 def in_words(arithmetic: dict) -> str:
     """What `described` found, as part of a sentence."""
     words = [arithmetic["capability"], *(f"{name}={value}" for name, value in arithmetic["flags"].items())]

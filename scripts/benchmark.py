@@ -3,6 +3,7 @@
     python scripts/benchmark.py steps        # training steps against PyG and DGL: pip install -e ".[bench]" first
     python scripts/benchmark.py parts        # what a training step of ours consists of
     python scripts/benchmark.py cross_validation   # whole ten-fold cross-validations against PyG
+    python scripts/benchmark.py arithmetic   # training under reproducible=avx2 and any
     python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
     python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL; --without its tricks
 
@@ -16,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
-NAMES = ("steps", "parts", "cross_validation", "growth", "refinement")
+NAMES = ("steps", "parts", "cross_validation", "arithmetic", "growth", "refinement")
 
 
 def load(words: list[str]):

@@ -76,6 +76,8 @@ def test_a_kernel_is_told_by_its_penalties_and_not_by_epochs(kernel_run, capsys)
     for axes in curves_figure(histories, "a kernel").axes:
         assert (axes.get_xlabel(), axes.get_xscale()) == ("C", "log")
         assert list(axes.lines[0].get_xdata()) == [0.01, 1]
+    card = (folder / "card.md").read_text()
+    assert "| C chosen on |" in card and "epoch chosen" not in card and "last" not in card
     (table,) = result_tables(find_runs([folder]))
     assert table.notes[0] == "selected: C was chosen per fold, on the validation part."
     assert {row["protocol"] for row in csv.DictReader(long_csv(table).splitlines())} == {

@@ -145,6 +145,22 @@ def test_a_run_that_promised_nothing_says_so_when_it_goes_on_elsewhere(swept, tm
     assert sentence.endswith("which reproducible=any prevents")
 
 
+def test_where_avx2_cannot_be_kept_it_is_said(tmp_path):
+    """MKL hears of its AVX2 branch on Intel's processors only."""
+    done = command(*TINY, "reproducible=avx2", f"hydra.run.dir={tmp_path / 'run'}")
+    assert done.returncode == 0, done.stderr
+    kept = "intel" in arithmetic.processor().lower()
+    assert ("kept by Intel's processors only" in done.stdout + done.stderr) == (not kept)
+    folder = cut_off(tmp_path / "run", tmp_path / "theirs")
+    ours = record(folder)
+    ours["arithmetic"]["processor"] = "AMD EPYC 9"
+    (folder / "run.json").write_text(json.dumps(ours))
+    done = command(f"resume={folder}")
+    assert done.returncode == 0, done.stderr
+    assert "this run began on AMD EPYC 9" in done.stdout + done.stderr
+    assert digits(folder) == digits(tmp_path / "run")
+
+
 def test_an_error_in_a_fresh_process_is_the_same_error(tmp_path):
     with pytest.raises(ConfigError, match="cv.k must be a number from 2 to the 60 graphs"):
         run_here(tmp_path, *SMALL, "cv.k=100", "reproducible=any")

@@ -11,6 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
+from egin_dgl import arithmetic
 from egin_dgl.cli.checked import checked
 from egin_dgl.cli.groups import build
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
@@ -52,8 +53,15 @@ def make_experiment(cfg: DictConfig) -> Experiment:
 def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
     """The experiment on a dataset that is there already."""
     device = pick_device(cfg.device)
-    if cfg.get("reproducible") and device.type != "cpu":
-        log.warning("reproducible=%s is kept on the CPU only; use device=cpu", cfg.reproducible)
+    reproducible, processor = cfg.get("reproducible", False), arithmetic.processor()
+    if reproducible and device.type != "cpu":
+        log.warning("reproducible=%s is kept on the CPU only; use device=cpu", reproducible)
+    elif reproducible and not arithmetic.holds_on(reproducible, processor):
+        log.warning(
+            "reproducible=%s is kept by Intel's processors only, and this is %s; use reproducible=any",
+            reproducible,
+            processor,
+        )
     recipe = make_recipe(cfg, dataset)
     model = try_out(recipe, dataset.info)
     check_together(cfg, recipe, device, isinstance(model, nn.Module))
@@ -157,6 +165,8 @@ def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
         for name, values in choices.items():
             if not isinstance(values, list) or not values:
                 raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
+            if group == "trainer" and name in ("select_by", "select_window"):
+                raise ConfigError(f"cv.grid cannot vary trainer.{name}, which its points are ranked by")
             if name in cfg[group]:
                 grid[f"{group}.{name}"] = values
             else:

@@ -211,5 +211,7 @@ def show_final(summary: dict, folder: Path) -> None:
         soft_wrap=True,
     )
     if final["temperature"] is None:
-        console.print("its probabilities are not calibrated: the run had no validation part", highlight=False)
+        console.print(
+            "its probabilities are not calibrated: the run kept no validation scores", highlight=False
+        )
     console.print(f"nothing was left to test on: expect what that run measured; in {folder}", soft_wrap=True)

@@ -4,8 +4,9 @@ Several batches are laid out at once and each is a window on them, so that a bat
 What a batch offers is made when first asked for: models that never look at the DGL graph do not pay for it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import dgl
@@ -223,3 +224,16 @@ class GraphLoader:
         """One epoch in random order."""
         order = self.indices[torch.randperm(len(self.indices), generator=generator)]
         return batches(self.dataset, order, self.batch_size)
+
+
+class InTurn:
+    """The batches of several loaders, one after the other."""
+
+    def __init__(self, loaders: Sequence[GraphLoader]):
+        self.loaders = loaders
+
+    def __len__(self) -> int:
+        return sum(map(len, self.loaders))
+
+    def __iter__(self) -> Iterator[Batch]:
+        return chain.from_iterable(self.loaders)

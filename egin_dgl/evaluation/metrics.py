@@ -88,9 +88,12 @@ def one_against_rest(metric: Callable[[Tensor, Tensor], Tensor], logits: Tensor,
 
 
 def margin(logits: Tensor, c: int) -> Tensor:
-    """z_c − log Σ_{j≠c} exp z_j, the log-odds of class c: the order of its probabilities, never saturated."""
+    """z_c − log Σ_{j≠c} exp z_j, the log-odds of class c: the order of its probabilities, never saturated.
+
+    The sum is taken in the order of size, so that graphs whose other logits are the same ones, of whichever class, are equal.
+    """
     others = torch.cat([logits[:, :c], logits[:, c + 1 :]], dim=1)
-    return logits[:, c].double() - others.double().logsumexp(dim=1)
+    return logits[:, c].double() - others.double().sort(dim=1).values.logsumexp(dim=1)
 
 
 def log_loss(logits: Tensor, labels: Tensor) -> float:

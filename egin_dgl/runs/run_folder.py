@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import yaml
 from filelock import FileLock, Timeout
@@ -200,14 +200,14 @@ class RunFolder:
             raise ConfigError(
                 f"{self.path} holds a run with other settings ({', '.join(differing)}); use a new folder"
             )
-        here = arithmetic.described()
-        if not settings["reproducible"] and before.get("arithmetic", here) != here:
+        here, there = arithmetic.described(), before.get("arithmetic")
+        processors = [here["processor"], str(there["processor"]) if well_formed(there) else ""]
+        promised = all(arithmetic.holds_on(settings["reproducible"], processor) for processor in processors)
+        if not promised and there not in (None, here):
             log.warning(
                 "this run began on %s and goes on on %s: its last digits may differ from an unbroken run's, which "
                 "reproducible=any prevents",
-                arithmetic.in_words(before["arithmetic"])
-                if well_formed(before["arithmetic"])
-                else "another machine",
+                arithmetic.in_words(there) if well_formed(there) else "another machine",
                 arithmetic.in_words(here),
             )
 
@@ -240,6 +240,6 @@ def content_of(path: Path, *keys: str) -> Any:
     return content
 
 
-def well_formed(arithmetic: object) -> bool:
+def well_formed(arithmetic: object) -> TypeGuard[dict]:
     """Whether this is what `arithmetic.described` gave."""
     return isinstance(arithmetic, dict) and {"processor", "capability", "flags"} <= arithmetic.keys()

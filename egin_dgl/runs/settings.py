@@ -14,7 +14,10 @@ GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", 
 LONGEST_CHAIN = 5  # of references to references
 # Settings that earlier versions did not know, as they computed; those of a group only where the group is there.
 SINCE = {"reproducible": False}
-SINCE_IN: dict[str, dict[str, object]] = {"cv": {"split_by": None}}
+SINCE_IN: dict[str, dict[str, object]] = {
+    "cv": {"split_by": None},
+    "trainer": {"select_window": 1, "average": None, "statistics": "running", "warmup": 0},
+}
 
 
 def settings_of(config: Container) -> Settings:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Protocol
@@ -30,6 +31,7 @@ from egin_dgl.training.passes import (
     Evaluation,
     GradScaler,
     InTraining,
+    diverged,
     embed,
     evaluate,
 )
@@ -98,6 +100,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             batches = train.shuffled(seed_torch(job.seed, job.fold, epoch))
             train_loss, train_accuracy, grad_norm = training.epoch(batches, epoch, len(train))
             looked = looking.look(evaluated)
+            check_scores(looked.read, epoch)
             on_validation, on_test = looked.validation, looked.test or unread
             validation_loss = on_validation.loss if on_validation else math.nan
             if isinstance(scheduler, ReduceLROnPlateau):
@@ -142,6 +145,8 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
                 end_if_asked()
         about = folder.load_weights(model)
         validation, test = looking.validation, looking.test
+        if not len(validation) and not len(test):  # nobody has looked at what was trained
+            check_scores([evaluate(model, looking.measured, options)], len(history))
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
             tracker.embeddings(*embed(model, test), split.test)
@@ -167,6 +172,12 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     folder.save_weights(model, about | {"temperature": temperature_of(result)})
     folder.save_result(result)
     return result
+
+
+def check_scores(evaluations: Sequence[Evaluation], epoch: int) -> None:
+    """Scores that are no numbers would be read as answers for the first class."""
+    if not all(evaluation.logits.isfinite().all() for evaluation in evaluations):
+        raise diverged(f"the scores of the model are not finite after epoch {epoch}")
 
 
 def restore(states: dict[str, Stateful], progress: Progress, folder: FoldFolder) -> None:

@@ -27,6 +27,10 @@ class Looked:
     validation: Evaluation | None
     test: Evaluation | None
 
+    @property
+    def read(self) -> list[Evaluation]:
+        return [part for part in (self.validation, self.test) if part]
+
 
 class Looking:
     """The parts of a fold as they are passed over after each epoch.

@@ -1,7 +1,7 @@
 """Passes over batches: one that trains, and those that only look."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset, Indices
-from egin_dgl.data.loader import Batch, GraphLoader
+from egin_dgl.data.loader import Batch, GraphLoader, InTurn
 from egin_dgl.errors import TrainingError
 from egin_dgl.models.fused import Step
 from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
@@ -80,10 +80,7 @@ class InTraining:
         values = torch.stack(losses).tolist()
         for step, value in enumerate(values, start=1):
             if not math.isfinite(value):
-                raise TrainingError(
-                    f"the loss is {value} at epoch {number}, step {step}: lower optimizer.lr, set "
-                    "trainer.clip_grad_norm=1, or trainer.standardize=true for attributes of large values"
-                )
+                raise diverged(f"the loss is {value} at epoch {number}, step {step}")
         seen = sum(sizes)
         loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / seen
         return loss, int(torch.stack(correct).sum()) / seen, float(torch.stack(norms).mean())
@@ -106,6 +103,12 @@ class InTraining:
                 group["lr"] = rate * share
 
 
+def diverged(what: str) -> TrainingError:
+    return TrainingError(
+        f"{what}: lower optimizer.lr, set trainer.clip_grad_norm=1, or trainer.standardize=true for attributes of large values"
+    )
+
+
 def with_gradient(scores: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
     """Cross-entropy of class scores (B, classes) and its gradient by them: the operations that autograd itself calls."""
     aten, mean = torch.ops.aten, 1
@@ -122,7 +125,7 @@ def scores_of(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> Evaluation:
+def evaluate(model: nn.Module, loader: GraphLoader | InTurn, options: TrainerOptions) -> Evaluation:
     model.eval()
     scores = torch.cat([scores_of(model, batch, options) for batch in loader])
     return judged(scores, torch.cat([batch.labels for batch in loader]))
@@ -152,16 +155,28 @@ def mixed_precision(device: torch.device, options: TrainerOptions) -> torch.auto
 
 def measuring_batches(
     dataset: GraphDataset, graphs: Indices, sample: bool = False, generator: torch.Generator | None = None
-) -> GraphLoader:
-    """The graphs in batches of about MOST_ROWS nodes and edges; as a `sample`, one such batch drawn at random."""
+) -> InTurn:
+    """The graphs in batches of at most MOST_ROWS nodes and edges, or of one graph; as a `sample`, one such batch drawn at
+    random, in the order of the graphs."""
     measured = torch.as_tensor(graphs, dtype=torch.int64)
-    sizes = (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()[measured]
-    at_once = max(1, MOST_ROWS * len(measured) // max(1, int(sizes.sum())))
-    if sample and len(measured) > at_once:
-        measured = measured[torch.randperm(len(measured), generator=generator)[:at_once]]
-    return GraphLoader(dataset, measured, at_once)
+    sizes = (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()
+    if sample:
+        drawn = measured[torch.randperm(len(measured), generator=generator)]
+        measured = drawn[: next(iter(runs_within(sizes[drawn], MOST_ROWS)), 0)].sort().values
+    runs = list(runs_within(sizes[measured], MOST_ROWS))
+    return InTurn([GraphLoader(dataset, run, len(run)) for run in measured.split(runs)])
 
 
-def all_batches(dataset: GraphDataset) -> GraphLoader:
+def runs_within(sizes: Tensor, most: int) -> Iterator[int]:
+    """Cut sizes (G,) into runs: how many in a row are together no more than `most`, or a single one that is."""
+    ends = sizes.cumsum(0)
+    start = before = 0
+    while start < len(sizes):
+        end = max(start + 1, int(torch.searchsorted(ends, before + most, right=True)))
+        yield end - start
+        start, before = end, int(ends[end - 1])
+
+
+def all_batches(dataset: GraphDataset) -> InTurn:
     """All graphs, in order."""
     return measuring_batches(dataset, range(len(dataset)))

@@ -15,7 +15,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 import torch
+from threadpoolctl import threadpool_limits
 
+from egin_dgl.arithmetic import THREADS
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.mapped import MappedDataset, mapped
 from egin_dgl.errors import TrainingError
@@ -145,14 +147,14 @@ def train_in_worker(job: FoldJob) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread here, and in the processes started meanwhile (DGL's and BLAS's pools read the environment)."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
+    """One thread here, in pools that were made before too, and in the processes started meanwhile."""
+    before = {name: os.environ.get(name) for name in THREADS}
     threads = torch.get_num_threads()
-    os.environ.update(dict.fromkeys(names, "1"))
+    os.environ.update(THREADS)  # which pools of DGL and BLAS read when they are made
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):
+            yield
     finally:
         torch.set_num_threads(threads)
         for name, value in before.items():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 from sklearn import metrics as sk
 
-from egin_dgl.evaluation.metrics import LOSSES, METRICS, auroc, average_precision, score
+from egin_dgl.evaluation.metrics import LOSSES, METRICS, auroc, average_precision, margin, score
 from egin_dgl.training.class_weights import balanced_weights
 from egin_dgl.training.options import SELECT_BY
 
@@ -84,6 +84,15 @@ def test_a_margin_that_a_softmax_saturates_still_ranks():
     logits, labels = torch.tensor([[0.0, 20], [0, 25], [0, 18], [0, -3]]), torch.tensor([0, 1, 0, 0])
     assert auroc(logits, labels) == average_precision(logits, labels) == 1.0
     assert auroc(-logits, labels) == 0.0
+
+
+def test_graphs_whose_other_logits_change_places_tie():
+    """As floats add up, the order of a sum would tell them apart by its last digit."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        own, others = rng.standard_normal(), rng.standard_normal(5)
+        logits = torch.tensor(np.array([[own, *rng.permutation(others)] for _ in range(8)])).float()
+        assert margin(logits, 0).unique().numel() == 1
 
 
 def test_what_a_softmax_saturates_is_log_loss_without_end():

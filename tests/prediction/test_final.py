@@ -103,6 +103,18 @@ def theirs(trained, tmp_path):
     return changed
 
 
+def test_of_a_run_made_before_there_were_averages_and_windows_it_takes_none(theirs, run_here):
+    since = {"select_window": 1, "average": None, "statistics": "running", "warmup": 0}
+
+    def as_it_was(settings):
+        for name in since:
+            del settings["trainer"][name]
+
+    folder = theirs(as_it_was, "model.hidden_dim=8")
+    finish(run_here, folder)
+    assert since.items() <= read_run(folder / "final").settings["trainer"].items()
+
+
 @pytest.mark.parametrize(
     ("group", "name", "value"),
     [

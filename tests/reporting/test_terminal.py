@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from egin_dgl.evaluation.history import EpochRecord
+from egin_dgl.reporting.one_run.card import score_lines
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import summary_table
 
@@ -16,6 +17,7 @@ PROTOCOLS = ("selected", "common_epoch", "best_per_fold", "last", "last_20")
 
 def summary_with(folds, **more):
     protocol = {"mean": 1.0, "std": 0.123, "interval": [0.8, 1.0] if folds > 1 else None, "epoch": 100}
+    protocol["per_fold"] = [1.0] * folds
     protocols = {
         name: protocol | {"optimistic": name in ("common_epoch", "best_per_fold"), "averaged": 20}
         for name in PROTOCOLS
@@ -44,6 +46,20 @@ def test_one_split_has_no_spread():
     assert "±" not in text and "95 %" not in text and "on one split" in text
     assert re.search(r"selected +100\.0 +100 +validation", text)
     assert "over 1 fold of 10" in shown(summary_with(1), 80)
+
+
+@pytest.mark.parametrize(
+    ("averaged", "told"), [(20, "20"), ([4, 18, 10], "4 to 18"), (None, "20 or fewer")], ids=str
+)
+def test_how_many_epochs_were_averaged_is_told_alike_on_terminal_and_card(averaged, told):
+    """None: an earlier version did not say."""
+    summary = summary_with(3, metrics={"accuracy": {"mean": 1.0}})
+    last_20 = summary["protocols"]["last_20"]
+    summary["protocols"]["last_20"] = {name: value for name, value in last_20.items() if name != "averaged"}
+    if averaged is not None:
+        summary["protocols"]["last_20"]["averaged"] = averaged
+    assert re.search(rf"last_20 .*nothing, mean of {told} *$", shown(summary, 120), re.MULTILINE)
+    assert any(line.endswith(f"| nothing, mean of {told} |") for line in score_lines(summary))
 
 
 def record(epoch, seconds=2.0):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from egin_dgl.data import bonds
+from egin_dgl.data import bonds, load_tu
 from egin_dgl.data.folds import Split
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, PNA, GatedGCN
@@ -117,17 +117,32 @@ def test_a_layer_that_is_never_reached_keeps_what_it_has(data):
         assert not model.unused.running_mean.any()
 
 
+def rows_of(batches):
+    return [batch.graph.num_nodes() + batch.graph.num_edges() for batch in batches]
+
+
 def test_a_large_part_is_taken_in_batches_or_sampled(data, monkeypatch):
     generator = torch.Generator().manual_seed(0)
     assert len(measuring_batches(data, range(60), False, generator)) == 1
     monkeypatch.setattr(passes, "MOST_ROWS", 300)
-    rows = [
-        batch.graph.num_nodes() + batch.graph.num_edges()
-        for batch in measuring_batches(data, range(60), False, generator)
-    ]
-    assert len(rows) > 3 and max(rows) <= 400
+    batches = measuring_batches(data, range(60), False, generator)
+    assert len(batches) == len(list(batches)) > 3 and max(rows_of(batches)) <= 300
+    assert torch.cat([batch.graphs for batch in batches]).tolist() == list(range(60))
     (sample,) = measuring_batches(data, range(60), True, generator)
-    assert sample.graph.num_nodes() + sample.graph.num_edges() <= 400
+    assert 200 < rows_of([sample])[0] <= 300
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_memory_is_bounded_by_the_largest_graph_where_sizes_differ(data, monkeypatch, sample):
+    """Sorted by size, graphs at one end would fill batches many times as large as the mean tells."""
+    monkeypatch.setattr(passes, "MOST_ROWS", 300)
+    mutag = load_tu("MUTAG")
+    sizes = torch.tensor(rows_of(GraphLoader(mutag, range(188), 1)))
+    for order in (sizes.argsort(), sizes.argsort(descending=True)):
+        batches = measuring_batches(mutag, order, sample, torch.Generator().manual_seed(0))
+        assert max(rows_of(batches)) <= 300
+    monkeypatch.setattr(passes, "MOST_ROWS", 1)
+    assert len(measuring_batches(mutag, range(188), sample)) == (1 if sample else 188)
 
 
 @pytest.mark.parametrize("empty", ["nothing", "validation", "test"])

@@ -226,6 +226,17 @@ def test_a_loss_that_is_not_finite_stops_the_fold_with_epoch_and_step(data, make
         train_fold(broken, make_job(), ignore)
 
 
+@pytest.mark.parametrize("held_out", ["validation", "test", "nothing"])
+def test_scores_that_are_not_finite_are_no_answers(data, make_job, held_out):
+    """One step, whose loss is still fine, and weights so large that all that follows overflows."""
+    job = make_job(epochs=1, batch_size=100, validation=held_out == "validation")
+    job = with_recipe(job, make_optimizer=partial(torch.optim.SGD, lr=1e30))
+    if held_out == "nothing":
+        job = replace(job, split=replace(job.split, test=job.split.test[:0]))
+    with pytest.raises(TrainingError, match=r"^the scores of the model are not finite after epoch 1: lower"):
+        train_fold(data, job, ignore)
+
+
 def test_gradients_are_clipped(data, make_job):
     """Plain gradient descent moves by lr × gradient, so a clipped step is at most lr × the bound."""
 

@@ -15,13 +15,14 @@ def ignore(fold, record):
     """Nobody is watching."""
 
 
-@pytest.fixture
-def candidates(make_job):
+@pytest.fixture(params=[1, 3])
+def candidates(request, make_job):
+    """Chosen by single epochs, or by the mean of three."""
     return [
         Candidate(
             {"model.hidden_dim": hidden, "optimizer.lr": lr},
             replace(
-                make_job().recipe,
+                make_job(select_window=request.param).recipe,
                 make_model=partial(EGINE, hidden_dim=hidden, layers=2),
                 make_optimizer=partial(torch.optim.Adam, lr=lr),
             ),
@@ -39,6 +40,13 @@ def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_o
     inner = [read_history(job.folder.candidate(i).history) for i in range(4)]
     ranks = [best_on_validation(history).validation_rank for history in inner]
     winner = ranks.index(max(ranks))
+    window = candidates[winner].recipe.options.window
+    best = max(
+        sum(record.val_score for record in history[end - window : end]) / window
+        for history in inner
+        for end in range(window, len(history) + 1)
+    )
+    assert max(ranks)[0] == pytest.approx(best)
     assert result.chosen == candidates[winner].settings
     assert all(math.isnan(record.test_accuracy) for history in inner for record in history)
     read = [record.epoch for record in result.history if not math.isnan(record.test_accuracy)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.dataset import TENSORS
@@ -15,7 +16,7 @@ from egin_dgl.data.mapped import mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.models import EGIN, EGINE
 from egin_dgl.training.cores import Share
-from egin_dgl.training.workers import train_folds
+from egin_dgl.training.workers import one_thread, train_folds
 
 
 class EndsItsProcess(EGIN):
@@ -39,6 +40,17 @@ def test_any_number_of_workers_gives_the_same_numbers(data, make_job):
     (one, one_logits), (two, two_logits) = run(1), run(2)
     assert one == two
     assert torch.equal(one_logits, two_logits)
+
+
+def test_one_thread_is_one_in_every_pool_and_what_it_was_afterwards():
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info()]
+
+    with threadpool_limits(2):
+        before = threads()
+        with one_thread():
+            assert set(threads()) == {1} and torch.get_num_threads() == 1
+        assert threads() == before and 2 in before
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -7,7 +7,7 @@ from pathlib import Path
 from egin_dgl import arithmetic
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
-from egin_dgl.reporting.wording import CHOSEN
+from egin_dgl.reporting.one_run.terminal import between, chosen_on, what_is_chosen
 from egin_dgl.runs.run_folder import RunFolder, well_formed
 
 
@@ -104,19 +104,17 @@ def options_line(options: dict) -> str:
 def score_lines(summary: dict) -> list[str]:
     """Every protocol that was read, the honest one first, and the other metrics at its epochs."""
     head = summary["headline"]
-    lines = [f"| protocol | test {MAIN.name}, % | 95 % | epoch chosen on |", "|---|---:|---:|---|"]
+    choice = what_is_chosen(summary)
+    lines = [f"| protocol | test {MAIN.name}, % | 95 % | {choice} chosen on |", "|---|---:|---:|---|"]
     order = [head, *(name for name in summary["protocols"] if name != head)]
     for name in order:
         result = summary["protocols"][name]
         if result is None:
             continue
-        low_high = result["interval"]
-        between = f"{100 * max(0, low_high[0]):.1f} – {100 * min(1, low_high[1]):.1f}" if low_high else ""
-        averaged = result.get("averaged", "")
         value = f"{100 * result['mean']:.1f}" + (
             f" ± {100 * result['std']:.1f}" if len(result["per_fold"]) > 1 else ""
         )
-        lines.append(f"| {name} | {value} | {between} | {CHOSEN[name][1].format(averaged=averaged)} |")
+        lines.append(f"| {name} | {value} | {between(result['interval'])} | {chosen_on(name, result)} |")
     lines += [f"| majority class | {100 * summary['majority_accuracy']:.1f} | | |", ""]
     means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
     lines += [f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
@@ -141,7 +139,7 @@ def calibration_line(summary: dict) -> str:
         )
     known = summary.get("calibration")
     if known is None:
-        return "are not calibrated: the run had no validation part to learn it from."
+        return "are not calibrated: the run kept no validation scores to learn it from."
     error = known["ece"]
     before = f"{error['before']:.3f} before, " if error["before"] is not None else ""
     after = f"{error['after']:.3f} after" if error["after"] is not None else "not measured"

@@ -41,7 +41,7 @@ def told(run: TrainedRun, tally: Tally, out: Path) -> str:
     if tally.confusion is not None:
         lines.append(compared_with(tally.confusion.compute()))
     if not run.calibrated:
-        lines.append("probabilities are not calibrated: the run had no validation part to learn it from")
+        lines.append("probabilities are not calibrated: the run kept no validation scores to learn it from")
     if tally.unseen:
         lines.append(f"labels never seen in training, answered as zeros: {named(tally.unseen)}")
     if tally.unknown:

@@ -20,7 +20,7 @@ def summary_table(summary: dict, width: int = 80) -> Table:
     table = Table(
         title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=(0, 1) if wide else (0, 0)
     )
-    choice = "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
+    choice = what_is_chosen(summary)
     table.add_column("protocol", no_wrap=True)
     for header in (f"{MAIN.name}, %" if single else "mean ± std, %", *([] if single else ["95 %"]), choice):
         table.add_column(header, justify="right", no_wrap=True)
@@ -30,19 +30,28 @@ def summary_table(summary: dict, width: int = 80) -> Table:
             continue
         style = "bold" if name == summary["headline"] else ("dim" if result["optimistic"] else None)
         chosen = listed(result.get(choice, []))
-        # An earlier version did not say how many epochs last_20 had.
-        averaged = span(listed(result["averaged"])) if "averaged" in result else "20 or fewer"
         spread = [PERCENT.spread(result["mean"], result["std"]), between(result["interval"])]
         table.add_row(
             name,
             *([PERCENT.text(result["mean"])] if single else spread),
             "each" if len(chosen) > 1 else span(chosen),
-            CHOSEN[name][1].format(averaged=averaged),
+            chosen_on(name, result),
             style=style,
         )
     table.add_section()
     table.add_row("majority class", PERCENT.text(summary["majority_accuracy"]))
     return table
+
+
+def what_is_chosen(summary: dict) -> str:
+    """What a protocol reads a test part at: an epoch, or the penalty C of a kernel machine."""
+    return "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
+
+
+def chosen_on(protocol: str, result: dict) -> str:
+    """An earlier version did not say how many epochs last_20 had."""
+    averaged = span(listed(result["averaged"])) if "averaged" in result else "20 or fewer"
+    return CHOSEN[protocol][1].format(averaged=averaged)
 
 
 def over_folds(summary: dict) -> str:

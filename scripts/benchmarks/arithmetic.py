@@ -1,0 +1,53 @@
+"""What the same digits on other processors cost: training under `reproducible`, beside the machine as it is.
+
+    python scripts/benchmark.py arithmetic [--datasets mutag,cox2_md] [--models egin_e,egin_c] [--turns 3]
+
+Two folds a run, on as many cores as there are, for the seconds from the first fold to the table. The settings take turns; what is
+told are the least of the turns, and ratios of these.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from cross_validation import SCRIPTS, seconds
+
+from egin_dgl.arithmetic import processor
+
+SETTINGS = ("false", "avx2", "any")
+
+
+def training(*words: str) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        seconds(SCRIPTS / "train.py", *words, "cv.fold=[0,1]", f"hydra.run.dir={folder}")
+        return json.loads((Path(folder) / "summary.json").read_text(encoding="utf-8"))["seconds"]
+
+
+def main(words: list[str]) -> None:
+    args = parse(words)
+    print(f"{processor()}, the least of {args.turns} turn(s)\n")
+    print(
+        "| dataset, model | as it is, s | avx2, s | any, s | × avx2 | × any |\n|---|---:|---:|---:|---:|---:|"
+    )
+    for dataset in args.datasets.split(","):
+        for model in args.models.split(","):
+            asked = [f"dataset={dataset}", f"model={model}", f"trainer.epochs={args.epochs}"]
+            least = dict.fromkeys(SETTINGS, float("inf"))
+            for _ in range(args.turns):
+                for setting in SETTINGS:
+                    least[setting] = min(least[setting], training(*asked, f"reproducible={setting}"))
+            as_it_is, *others = least.values()
+            cells = [*(f"{value:.1f}" for value in least.values()), *(f"{s / as_it_is:.2f}" for s in others)]
+            print(f"| {dataset}, {model} | {' | '.join(cells)} |", flush=True)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--datasets", default="mutag,cox2_md")
+    parser.add_argument("--models", default="egin_e,egin_c")
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=3)
+    return parser.parse_args(arguments)
