@@ -12,6 +12,13 @@ ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_trained(unwatched):
+    """The interpreter that make finds here, if it finds one, only writes down what it is asked."""
+    with unwatched():
+        yield
+
+
 def make(*targets, **environment):
     return subprocess.run(
         ["make", *targets], cwd=ROOT, env=environment or None, capture_output=True, text=True, timeout=60

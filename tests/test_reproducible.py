@@ -78,9 +78,11 @@ def test_every_model_and_kernel_has_the_same_digits_on_both_processors(on_both):
 
 
 def test_without_it_they_differ_and_avx2_undoes_that_too(on_both):
+    """All but what hardly computes: counts of colours are exact, and so may be the kernel made of them."""
+    newer, older = on_both(MODELS)
+    alike = {model for model in MODELS if newer[model] == older[model]}
+    assert alike <= {"majority", "ewl_kernel", "wl_kernel"}
     models = ["dgcnn", "egin_e", "gin", "wl_kernel"]
-    newer, older = on_both(models)
-    assert [model for model in models if newer[model] != older[model]] == models
     newer, older = on_both(models, "reproducible=avx2")
     assert newer == older
 

@@ -46,6 +46,22 @@ OF_EVERY_KIND = """
         subprocess.run([sys.executable, str(SCRIPT), "--help"])
 
 
+    def test_silent_line_of_a_shell():
+        subprocess.run(f"{sys.executable} {SCRIPT} --help", shell=True)
+
+
+    def test_silent_folder():
+        subprocess.run([sys.executable, "train.py", "--help"], cwd=SCRIPT.parent)
+
+
+    def test_silent_program():
+        subprocess.run([sys.executable, "-c", f"print({str(SCRIPT)!r})"])
+
+
+    def test_silent_make():
+        subprocess.run(["make", "-n", "train"], cwd=SCRIPT.parent.parent)
+
+
     def test_silent_step():
         step()
 
@@ -76,7 +92,7 @@ def test_whoever_trains_is_marked_or_fails(pytester, monkeypatch):
     pytester.makeconftest((TESTS / "conftest.py").read_text())
     pytester.makepyfile(OF_EVERY_KIND)
     done = pytester.runpytest_subprocess("-v", "--strict-markers", "-p", "no:xdist")
-    done.assert_outcomes(passed=4, failed=6)
+    done.assert_outcomes(passed=4, failed=10)
     for outcome in (
         "*::test_marked_* PASSED*",
         "*::test_silent_* FAILED*",
@@ -86,4 +102,4 @@ def test_whoever_trains_is_marked_or_fails(pytester, monkeypatch):
     ):
         done.stdout.fnmatch_lines(outcome)
     text = done.stdout.str()
-    assert text.count("without the marker: let it train by a fixture") >= 5
+    assert text.count("without the marker: let it train by a fixture") >= 9

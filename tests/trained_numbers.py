@@ -5,6 +5,7 @@ this marker under several arithmetics, so none may be without it. Whatever train
 that reaches it, through however many fixtures, is marked. A test that trains some other way fails on the spot.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,9 @@ from egin_dgl.training.job import FoldJob
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 SHOW_NO_TRAINED_NUMBER = {"ewl.py", "table.py", "zoo.py"}  # zoo.py trains to see how long it takes
+NAMES = "|".join(path.name for path in SCRIPTS.glob("*.py") if path.name not in SHOW_NO_TRAINED_NUMBER)
+# As a word of a command, or within one: a line for a shell, or Python's.
+TRAINS = re.compile(rf"(?<![\w.-])(?:{NAMES})(?!\w)|\begin train\b|\bmake\b(?: \S+)* train\b")
 
 allowed = True  # to train, now: before the first test and between tests there is nobody to blame
 
@@ -82,13 +86,6 @@ def watch_processes(event: str, details: tuple) -> None:
     if event != "subprocess.Popen":
         return
     _, words, _, _ = details
-    if isinstance(words, list) and Path(str(words[0])).name == "egin" and "train" in words[1:2]:
-        blame("called egin train")
-    for word in words if isinstance(words, (list, tuple)) else [words]:
-        path = Path(str(word))
-        if (
-            path.suffix == ".py"
-            and path.resolve().parent == SCRIPTS
-            and path.name not in SHOW_NO_TRAINED_NUMBER
-        ):
-            blame(f"started {path.name}")
+    said = " ".join(map(str, words)) if isinstance(words, (list, tuple)) else str(words)
+    if found := TRAINS.search(said):
+        blame(f"called {found[0]}")

@@ -44,6 +44,8 @@ def pyg(dataset: str, epochs: int, root: Path, *options: str) -> float:
 
 def main(words: list[str]) -> None:
     args = parse(words)
+    if args.root is None:
+        sys.exit("error: PyG's side needs --root, a folder with TU datasets, or EGIN_DATA_ROOT")
     models = args.models.split(",")
     print(f"{processor()}, {len(cores())} cores, the least of {args.turns} turn(s)\n")
     print("| dataset, epochs | model | PyG, s | fused, s | ours, s | × PyG | × fused | aim |")
@@ -77,5 +79,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="for all datasets (default: 100, of PTC_MR 50)")
     parser.add_argument("--turns", type=int, default=3)
     root = os.environ.get("EGIN_DATA_ROOT")
-    parser.add_argument("--root", type=Path, default=root, required=not root, help="folder of TU datasets")
+    parser.add_argument(
+        "--root", type=Path, default=root, help="folder of TU datasets, if not EGIN_DATA_ROOT"
+    )
     return parser.parse_args(arguments)
