@@ -44,7 +44,7 @@ $(MACHINES:%=test-on-%): test-on-%: $(READY)
 	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m numbers $(ARGS)
 
 docs: $(READY)
-	@$(PY) scripts/docs.py --cheap $(ARGS)
+	@$(PY) scripts/docs.py --cheap --fresh $(ARGS)
 
 lint: $(READY)
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy

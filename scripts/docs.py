@@ -2,7 +2,7 @@
 
 python scripts/docs.py                 list them
 python scripts/docs.py first_table     make these again; runs in outputs/docs are gone on with, or taken if they have ended
-python scripts/docs.py --cheap         all that take no more than a few minutes
+python scripts/docs.py --cheap         all that take no more than a few minutes; --fresh trains their runs anew, as `make docs` does
 """
 
 import argparse

@@ -5,6 +5,7 @@ python scripts/recipes.py collect              write what all such runs came to 
 python scripts/recipes.py tried small          a row a recipe
 python scripts/recipes.py compare before calm  a row a dataset and model
 python scripts/recipes.py apart before calm    the same at the epochs chosen, on graphs that chose them and on others
+python scripts/recipes.py windows before calm  what a choice by longer or shorter windows comes to, on other graphs
 python scripts/recipes.py spread before calm   how far a ten-fold mean moves with the seed alone
 """
 
@@ -24,8 +25,18 @@ import yaml
 
 from egin_dgl.errors import EginError
 from egin_dgl.files import write_text
-from egin_dgl.reporting.documents.recipes import COLUMNS, compared, frame, outcome, spread, tried
+from egin_dgl.reporting.documents.recipes import (
+    COLUMNS,
+    WINDOWS,
+    compared,
+    frame,
+    outcome,
+    provenance,
+    spread,
+    tried,
+)
 from egin_dgl.runs.reading import find_runs
+from egin_dgl.runs.run_folder import RunFolder
 from egin_dgl.runs.sweep_folder import SweepFolder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,7 +75,8 @@ def collect() -> None:
         recipe, _, size = folder.name.rpartition("-")
         for one in find_runs([folder]):
             where = {"recipe": recipe, "size": size, "dataset": one.dataset, "model": one.model}
-            made.extend(outcome(result, **where, seed=one.seed) for _, result in sorted(one.results.items()))
+            where |= {"seed": one.seed, "made_with": made_with(RunFolder(one.folder))}
+            made.extend(outcome(result, **where) for _, result in sorted(one.results.items()))
     found = frame(made).round(4)
     if KEPT.exists():
         before = kept()
@@ -74,6 +86,12 @@ def collect() -> None:
         found = pd.concat([before[old], found], ignore_index=True)
     write_text(KEPT, found.to_csv(index=False, lineterminator="\n"))
     print(f"{len(found)} folds in {KEPT.relative_to(ROOT)}")
+
+
+def made_with(run: RunFolder) -> str:
+    record = run.read_record()
+    versions = (f"{name} {record['versions'][name].partition('+')[0]}" for name in ("torch", "dgl"))
+    return f"{', '.join(versions)}, reproducible={str(record['settings']['reproducible']).lower()}"
 
 
 def kept() -> pd.DataFrame:
@@ -92,6 +110,7 @@ def show_tried(size: str) -> None:
     for recipe, row in table.loc[[name for name in planned()["recipes"] if name in table.index]].iterrows():
         cells = ("–" if pd.isna(row[name]) else f"{row[name]:.{count}f}" for name, count in digits.items())
         print(f"| {' | '.join([str(recipe), *cells])} |")
+    print(f"\n{provenance(of_size(size, *table.index))}")
 
 
 def pair(row: pd.Series, value: str, digits: int) -> str:
@@ -115,6 +134,7 @@ OVER_EPOCHS = [
 AT_THE_EPOCH = [
     ("graphs that chose it, %", pair, "own", 1),
     ("gain", gain, "own", 1),
+    ("log loss", pair, "own_log_loss", 2),
     ("their best epoch, %", pair, "peak", 1),
     ("other graphs, %", pair, "apart", 1),
     ("gain", gain, "apart", 1),
@@ -128,6 +148,23 @@ def show_cells(columns: list, first: str, second: str) -> None:
     for cell, row in with_mean(compared(kept(), first, second, "cells")).iterrows():
         shown = (show(row, value, digits) for _, show, value, digits in columns)
         print(f"| {' | '.join([', '.join(cell), *shown])} |")
+    print(f"\n{provenance(of_size('cells', first, second))}")
+
+
+def of_size(size: str, *recipes: str) -> pd.DataFrame:
+    found = kept()
+    return found[(found["size"] == size) & found["recipe"].isin(recipes)]
+
+
+def show_windows(first: str, second: str) -> None:
+    """Means over the cells of real sets, every cell weighing the same."""
+    names = [f"apart_{window}" for window in WINDOWS]
+    print(f"| other graphs, % | {' | '.join(f'window of {window}' for window in WINDOWS)} |")
+    print(f"|---|{'---:|' * len(names)}")
+    for recipe in (first, second):
+        found = of_size("cells", recipe)
+        cells = found[found["dataset"] != "bonds"].groupby(["dataset", "model"])[names].mean()
+        print(f"| {recipe} | {' | '.join(f'{value:.1f}' for value in cells.mean())} |")
 
 
 def with_mean(table: pd.DataFrame) -> pd.DataFrame:
@@ -159,6 +196,7 @@ COMMANDS = {
     "tried": (show_tried, ["size"]),
     "compare": (partial(show_cells, OVER_EPOCHS), ["first", "second"]),
     "apart": (partial(show_cells, AT_THE_EPOCH), ["first", "second"]),
+    "windows": (show_windows, ["first", "second"]),
     "spread": (show_spread, ["first", "others"]),
 }
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from egin_dgl.data.loader import Bags, Batch
 
 WIDE = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+SOME = torch.ones(64)
 
 
 def product(bags: Bags, x: Tensor) -> Tensor:
@@ -23,14 +24,14 @@ def product(bags: Bags, x: Tensor) -> Tensor:
     return y
 
 
-def clear_registers(some: Tensor = torch.ones(64)) -> None:  # noqa: B008
+def clear_registers() -> None:
     """Let code for SSE run at its own speed again.
 
     The kernels behind `embedding_bag` leave the upper halves of the AVX registers in use, whatever torch is told to compute
     with. Code that knows only the lower halves, as all that comes next under reproducible=any, is then several times
-    slower. Rounding to half precision is the smallest operation of torch that ends in clearing them.
+    slower. Rounding some numbers to half precision is the smallest operation of torch that ends in clearing them.
     """
-    some.half()
+    SOME.half()
 
 
 class Sums(NamedTuple):

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
+from egin_dgl.errors import DataError
 from egin_dgl.evaluation.history import EpochRecord, with_choice
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.reporting.documents import recipes
-from egin_dgl.reporting.documents.recipes import compared, frame, spread, tried
+from egin_dgl.reporting.documents.recipes import compared, frame, provenance, spread, tried
 
 
 def history(accuracies, window=1, test=0.5):
@@ -33,7 +34,8 @@ def history(accuracies, window=1, test=0.5):
 def outcome(history, recipe, seed=0, fold=0, size="small", logits=None, labels=None):
     tests = torch.zeros(len(history), 1, 2), torch.zeros(1, dtype=torch.int64)
     result = FoldResult(fold, history, *tests, 0, None, logits, labels)
-    return recipes.outcome(result, recipe=recipe, size=size, dataset="MUTAG", model="EGIN", seed=seed)
+    where = {"recipe": recipe, "size": size, "dataset": "MUTAG", "model": "EGIN", "seed": seed}
+    return recipes.outcome(result, **where, made_with="torch 2")
 
 
 def test_a_lucky_epoch_is_read_for_what_it_is():
@@ -58,6 +60,7 @@ def test_apart_each_part_is_read_where_the_other_is_best(window, apart):
     test[10] = 1.0
     found = outcome(history(validation, window, test), "a")
     assert (found.own, found.peak, found.test) == (90, 90, 60)
+    assert found.apart_1 == pytest.approx(55) and found.apart_10 == pytest.approx(70)
     assert found.apart == pytest.approx(apart) and found.apart_log_loss == pytest.approx(1 - apart / 100)
 
 
@@ -95,6 +98,18 @@ def test_recipes_are_compared_on_the_folds_that_both_have():
     assert row["folds"] == 3
     assert row["stretch_gain"] == pytest.approx(11)
     assert row["stretch_error"] == pytest.approx(1 / math.sqrt(3))
+
+
+def test_recipes_that_share_no_fold_cannot_be_compared():
+    rows = [outcome(history([0.5] * 20), name, fold=fold) for fold, name in enumerate("ab")]
+    with pytest.raises(DataError, match="no fold of small was trained by a and by b"):
+        compared(frame(rows), "a", "b", "small")
+
+
+def test_what_folds_were_made_of_is_told():
+    rows = frame([outcome(history([0.5] * 20), "a", seed=seed, fold=fold) for seed, fold in ((1, 0), (0, 2))])
+    assert provenance(rows) == "Seeds 0, 1; folds 0, 2 of ten; torch 2."
+    assert provenance(rows.assign(made_with=math.nan)) == "Seeds 0, 1; folds 0, 2 of ten."
 
 
 def test_the_spread_over_seeds_is_that_of_the_means_over_folds():

@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, fields, replace
 import numpy as np
 import pandas as pd
 
+from egin_dgl.errors import DataError
 from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
 from egin_dgl.evaluation.metrics import ece
 from egin_dgl.evaluation.result import FoldResult
 
 WINDOW = 10  # epochs that every recipe is judged over
+WINDOWS = (1, 5, 10, 20)  # that were tried to choose an epoch by
 FIRST = 10  # jumps are those after this epoch, when the first steps are over
 
 
@@ -40,6 +42,12 @@ class FoldOutcome:
     peak: float  # validation accuracy at its best epoch: what a rule that knew the part could choose
     apart: float  # accuracy of each held-out part at the epoch that the other one chooses, mean of both
     apart_log_loss: float
+    # The same accuracy, had the choice gone by a window of this length, whatever the recipe's own.
+    apart_1: float
+    apart_5: float
+    apart_10: float
+    apart_20: float
+    made_with: str  # versions and arithmetic; NaN where they were not kept
 
 
 COLUMNS = [field.name for field in fields(FoldOutcome)]
@@ -47,12 +55,12 @@ CELL = ["dataset", "model"]
 
 
 def outcome(
-    result: FoldResult, *, recipe: str, size: str, dataset: str, model: str, seed: int
+    result: FoldResult, *, recipe: str, size: str, dataset: str, model: str, seed: int, made_with: str
 ) -> FoldOutcome:
     """What a trained fold comes to."""
     history = result.history
     best, own = best_on_validation(chosen_over(history, WINDOW)), best_on_validation(history)
-    other = best_on_validation(chosen_over(list(map(parts_exchanged, history)), window_of(history)))
+    accuracy, loss = read_apart(history, window_of(history))
     accuracies = 100 * np.array([record.val_accuracy for record in history])
     return FoldOutcome(
         recipe=recipe,
@@ -69,9 +77,18 @@ def outcome(
         ece=calibration(result),
         test=100 * own.test_accuracy,
         peak=accuracies.max(),
-        apart=100 * (own.test_accuracy + other.test_accuracy) / 2,
-        apart_log_loss=(own.test_loss + other.test_loss) / 2,
+        apart=accuracy,
+        apart_log_loss=loss,
+        **{f"apart_{window}": read_apart(history, window)[0] for window in WINDOWS},
+        made_with=made_with,
     )
+
+
+def read_apart(history: History, window: int) -> tuple[float, float]:
+    """Accuracy and log loss of each held-out part at the epoch that the other one chooses, mean of both."""
+    exchanged = list(map(parts_exchanged, history))
+    read = [best_on_validation(chosen_over(one, window)) for one in (history, exchanged)]
+    return 50 * sum(record.test_accuracy for record in read), sum(record.test_loss for record in read) / 2
 
 
 def chosen_over(history: History, window: int) -> History:
@@ -134,12 +151,14 @@ def tried(found: pd.DataFrame, size: str) -> pd.DataFrame:
 def compared(found: pd.DataFrame, first: str, second: str, size: str) -> pd.DataFrame:
     """A row a cell: both recipes on the same folds, the mean differences and their standard errors."""
     keys = [*CELL, "seed", "fold"]
-    values = [name for name in COLUMNS if name not in ("recipe", "size", *keys)]
+    values = [name for name in COLUMNS if name not in ("recipe", "size", "made_with", *keys)]
     sides = [
         found[(found["recipe"] == name) & (found["size"] == size)].set_index(keys)[values]
         for name in (first, second)
     ]
     both = sides[0].join(sides[1], lsuffix="_first", rsuffix="_second", how="inner")
+    if both.empty:
+        raise DataError(f"no fold of {size} was trained by {first} and by {second}")
     for value in values:
         both[f"{value}_gain"] = both[f"{value}_second"] - both[f"{value}_first"]
     grouped = both.groupby(CELL)
@@ -163,3 +182,11 @@ def spread(found: pd.DataFrame, first: str, second: str, draws: int = 10_000) ->
         **{f"std_{name}": std for name, std in zip(("first", "second"), stds, strict=True)},
         **{"seeds": len(means[0]), "ratio": stds[1] / stds[0], "low": low, "high": high},
     }
+
+
+def provenance(found: pd.DataFrame) -> str:
+    """What folds were made of, in a sentence; of those that did not keep it, seeds and folds alone."""
+    seeds, folds = (sorted(found[name].unique()) for name in ("seed", "fold"))
+    made_with = "; ".join(found["made_with"].dropna().unique())
+    told = f"Seeds {', '.join(map(str, seeds))}; folds {', '.join(map(str, folds))} of ten"
+    return f"{told}; {made_with}." if made_with else f"{told}."
