@@ -48,7 +48,7 @@ LEFTOVER = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # as `beside` names them
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it is renamed to `path`, on failure it is removed."""
     path = Path(path)
-    with writing(path), beside(path) as temporary:
+    with storage_errors(path), temporary_beside(path) as temporary:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
@@ -57,7 +57,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def temporary_beside(path: Path) -> Iterator[Path]:
     """An empty file in the same folder, gone in the end; that of a process that was killed is a leftover."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -69,17 +69,17 @@ def beside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def writing(path: str | Path) -> Iterator[None]:
+def storage_errors(path: str | Path) -> Iterator[None]:
     """What keeps `path` from being written inside is a StorageError, which names the file and the reason."""
     try:
         yield
     except OSError as error:
-        if reason := reason_of(error):
+        if reason := write_failure_reason(error):
             raise StorageError(f"cannot write {path}: {reason}") from error
         raise
 
 
-def reason_of(error: OSError) -> str | None:
+def write_failure_reason(error: OSError) -> str | None:
     """Why a file could not be written; None for an error that is not about files."""
     return os.strerror(error.errno) if error.errno in REASONS and error.errno is not None else None
 
@@ -95,14 +95,14 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def put_aside(path: Path) -> Path:
+def move_aside(path: Path) -> Path:
     """Rename what is damaged, so that it can be written again and nothing is lost."""
     aside = path.with_name(f"{path.name}.damaged")
-    with writing(aside):
+    with storage_errors(aside):
         return path.replace(aside)
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_temporary_files(folder: Path) -> None:
     """What processes that were killed left of files they were writing in `folder`; nobody else may be at work there."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if LEFTOVER.fullmatch(path.name) and path.is_file():

@@ -15,22 +15,22 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from egin_dgl.cli.experiment import make_recipe
-from egin_dgl.cli.groups import build
+from egin_dgl.cli.instantiate import build
 from egin_dgl.data import GraphDataset
-from egin_dgl.data.folds import make_folds
+from egin_dgl.data.splits import make_folds
 from egin_dgl.errors import EginError
-from egin_dgl.runs.fold_folder import FoldFolder
-from egin_dgl.training.engine import train_fold
+from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.job import FoldJob
-from egin_dgl.training.workers import one_thread
+from egin_dgl.training.parallel.workers import one_thread
+from egin_dgl.training.trainer import train_fold
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 VARIANTS = {
-    "running": ["trainer.average=null", "trainer.statistics=running"],
-    "averaged": ["trainer.average=0.98", "trainer.statistics=running"],
-    "exact": ["trainer.average=null", "trainer.statistics=exact"],
-    "averaged, exact": ["trainer.average=0.98", "trainer.statistics=exact"],
-    "averaged, sample": ["trainer.average=0.98", "trainer.statistics=sample"],
+    "running": ["trainer.ema_decay=null", "trainer.bn_statistics=running"],
+    "averaged": ["trainer.ema_decay=0.98", "trainer.bn_statistics=running"],
+    "exact": ["trainer.ema_decay=null", "trainer.bn_statistics=precise"],
+    "averaged, exact": ["trainer.ema_decay=0.98", "trainer.bn_statistics=precise"],
+    "averaged, sample": ["trainer.ema_decay=0.98", "trainer.bn_statistics=sample"],
 }
 DATASETS = {
     "MUTAG": ["dataset=mutag", "trainer.epochs=20"],
@@ -48,7 +48,7 @@ def fold_seconds(options: list[str], dataset: GraphDataset) -> float:
             fold=0,
             seed=0,
             split=split,
-            folder=FoldFolder(Path(folder), 0),
+            folder=FoldDir(Path(folder), 0),
             train=train_fold,
             device=torch.device("cpu"),
             recipe=make_recipe(cfg, dataset),

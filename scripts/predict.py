@@ -1,4 +1,4 @@
-"""Answers of a trained run for new graphs: python scripts/predict.py run=FOLDER input=FILE"""
+"""Predictions of a trained run for new graphs: python scripts/predict.py run=FOLDER input=FILE"""
 
 from egin_dgl.cli.main import run
 

@@ -35,9 +35,9 @@ from egin_dgl.reporting.documents.recipes import (
     spread,
     tried,
 )
-from egin_dgl.runs.reading import find_runs
-from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.sweep_folder import SweepFolder
+from egin_dgl.runs.reader import find_runs
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.sweep_dir import SweepDir
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "outputs" / "recipes"
@@ -60,8 +60,8 @@ def words(recipe: str, size: str) -> list[str]:
 def run(recipe: str, size: str) -> None:
     """One fold a core, by joblib; what was interrupted goes on."""
     folder = RUNS / f"{recipe}-{size}"
-    asked = ["-m", *words(recipe, size), "hydra/launcher=joblib", "trainer.workers=1"]
-    if SweepFolder(folder).is_there:
+    asked = ["-m", *words(recipe, size), "hydra/launcher=joblib", "trainer.fold_workers=1"]
+    if SweepDir(folder).is_there:
         asked = [f"resume={folder}"]
     else:
         asked.append(f"hydra.sweep.dir={folder}")
@@ -75,7 +75,7 @@ def collect() -> None:
         recipe, _, size = folder.name.rpartition("-")
         for one in find_runs([folder]):
             where = {"recipe": recipe, "size": size, "dataset": one.dataset, "model": one.model}
-            where |= {"seed": one.seed, "made_with": made_with(RunFolder(one.folder))}
+            where |= {"seed": one.seed, "made_with": made_with(RunDir(one.folder))}
             made.extend(outcome(result, **where) for _, result in sorted(one.results.items()))
     found = frame(made).round(4)
     if KEPT.exists():
@@ -88,7 +88,7 @@ def collect() -> None:
     print(f"{len(found)} folds in {KEPT.relative_to(ROOT)}")
 
 
-def made_with(run: RunFolder) -> str:
+def made_with(run: RunDir) -> str:
     record = run.read_record()
     versions = (f"{name} {record['versions'][name].partition('+')[0]}" for name in ("torch", "dgl"))
     return f"{', '.join(versions)}, reproducible={str(record['settings']['reproducible']).lower()}"

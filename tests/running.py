@@ -21,7 +21,7 @@ SMALL = [
     "dataset.graphs=60",
     "cv.k=3",
     "trainer.epochs=3",
-    "model.layers=2",
+    "model.num_layers=2",
     "model.hidden_dim=8",
 ]
 
@@ -55,7 +55,7 @@ def start(*options, **popen):
 
 def run_here(folder, *options):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return train(compose("train", ["trainer.workers=1", *seeded(options)]), folder)
+        return train(compose("train", ["trainer.fold_workers=1", *seeded(options)]), folder)
 
 
 def same_numbers(one: Path, two: Path):

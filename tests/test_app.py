@@ -160,11 +160,14 @@ def test_repeated_cross_validation_and_an_inner_selection(run_here, tmp_path):
             "cv.grid.model.hidden_dim must be a list of values, got 8",
         ),
         (["cv=nested", "+cv.grid.dataset.name=[MUTAG]"], "cv.grid can vary options of model, optimizer"),
-        (["cv=nested", "+cv.grid.trainer.select_window=[1,10]"], "cannot vary trainer.select_window, which"),
-        (["cv=nested", "+cv.grid.trainer.select_by=[accuracy,mcc]"], "cannot vary trainer.select_by, which"),
+        (
+            ["cv=nested", "+cv.grid.trainer.monitor_window=[1,10]"],
+            "cannot vary trainer.monitor_window, which",
+        ),
+        (["cv=nested", "+cv.grid.trainer.monitor=[accuracy,mcc]"], "cannot vary trainer.monitor, which"),
         (["cv=nested", "model=majority"], "none of the options of cv.grid is one of this model"),
         (["trainer.class_weights=heavy"], "trainer.class_weights must be balanced or null, got 'heavy'"),
-        (["trainer.select_by=luck"], "trainer.select_by must be one of accuracy, balanced_accuracy"),
+        (["trainer.monitor=luck"], "trainer.monitor must be one of accuracy, balanced_accuracy"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(run_here, options, message, tmp_path):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from egin_dgl.data import bonds
-from egin_dgl.data.folds import load_folds
+from egin_dgl.data.splits import load_folds
 from egin_dgl.ewl import refine
-from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.run_dir import RunDir
 
 VARIANTS = [(model, eps) for model in ("egin", "egin_c", "egin_e") for eps in ("false", "true")]
 
@@ -29,7 +29,7 @@ def test_without_edge_features_it_stays_at_chance(run_here, model, tmp_path):
         "trainer.epochs=15",
     ]
     summary = run_here(tmp_path, *options)
-    least, most = right_by_skeleton(RunFolder(tmp_path))
+    least, most = right_by_skeleton(RunDir(tmp_path))
     assert 0.25 <= least <= summary["protocols"]["selected"]["mean"] <= most <= 0.75
 
 

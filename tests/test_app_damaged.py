@@ -16,18 +16,18 @@ from running import ROOT, SMALL, same_numbers
 
 from egin_dgl.cli.app import cut, train
 from egin_dgl.cli.experiment import make_experiment
+from egin_dgl.cli.overrides import understood
 from egin_dgl.cli.sweep import continued
-from egin_dgl.cli.words import understood
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.reporting.many_runs.report import make_report
-from egin_dgl.runs.fold_folder import FoldFolder
-from egin_dgl.runs.reading import find_runs
-from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.fold_dir import FoldDir
+from egin_dgl.runs.reader import find_runs
+from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import settings_of
-from egin_dgl.runs.sweep_folder import Asked, SweepFolder
-from egin_dgl.training.cores import Share
+from egin_dgl.runs.sweep_dir import SweepDir, SweepRequest
 from egin_dgl.training.job import FoldJob
-from egin_dgl.training.workers import train_folds
+from egin_dgl.training.parallel.resources import CpuBudget
+from egin_dgl.training.parallel.workers import train_folds
 
 OPTIONS = [*SMALL, "trainer.checkpoint_every=1", "model=gin"]  # not the default model: it must come back
 KNOWN = (EginError, HydraException, OmegaConfBaseException)
@@ -38,7 +38,7 @@ DAMAGES = ["empty", "half", "not UTF-8", "noise", "[]", "{}", "null", "7", '"a t
 
 def composed(*options, hydra=False):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("train", ["trainer.workers=1", *options], return_hydra_config=hydra)
+        return compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=hydra)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def interrupted(finished):
     folder = finished.with_name("interrupted")
     (folder / ".hydra").parent.mkdir()
     shutil.copytree(finished / ".hydra", folder / ".hydra")
-    config, run = composed(*running.seeded(OPTIONS)), RunFolder(folder)
+    config, run = composed(*running.seeded(OPTIONS)), RunDir(folder)
     experiment = make_experiment(config)
     dataset = experiment.dataset
     run.claim(experiment.model, dataset.info.name, dataset.digest, settings_of(config))
@@ -78,14 +78,14 @@ def interrupted(finished):
             raise PowerCut
 
     with pytest.raises(PowerCut):
-        train_folds(dataset, jobs, watch, Share(1))
+        train_folds(dataset, jobs, watch, CpuBudget(1))
     return folder
 
 
 def resume(folder):
     """What `resume=FOLDER` does, in this process."""
     words = [word for word in understood([f"resume={folder}"]) if not word.startswith("hydra.")]
-    with RunFolder(folder).alone():
+    with RunDir(folder).alone():
         return train(composed(*words), folder)
 
 
@@ -138,7 +138,7 @@ def tabled(folder):
 def test_no_flipped_bit_of_a_checkpoint_gives_other_content(interrupted, tmp_path):
     """Every part of the files is hit: last.pt of a fold that ended and of one that did not, and the weights."""
     for fold in (0, 1):
-        folder = FoldFolder(shutil.copytree(interrupted / f"fold_{fold:02d}", tmp_path / str(fold)), fold)
+        folder = FoldDir(shutil.copytree(interrupted / f"fold_{fold:02d}", tmp_path / str(fold)), fold)
         content = repr(folder.progress())
         good = folder.checkpoint.read_bytes()
         for place in range(fold, len(good), len(good) // 150):
@@ -151,7 +151,7 @@ def test_no_flipped_bit_of_a_checkpoint_gives_other_content(interrupted, tmp_pat
 
 
 def test_no_flipped_bit_of_the_weights_gives_others(interrupted, tmp_path):
-    folder = FoldFolder(shutil.copytree(interrupted / "fold_00", tmp_path / "fold"), 0)
+    folder = FoldDir(shutil.copytree(interrupted / "fold_00", tmp_path / "fold"), 0)
     experiment = make_experiment(composed(*OPTIONS))
     model = experiment.recipe.make_model(experiment.dataset.info)
     content = repr((folder.load_weights(model), model.state_dict()))
@@ -196,7 +196,7 @@ def test_an_object_with_other_entries(finished, name, tmp_path):
         tabled(folder)
         if name == "summary.json":
             remade += (
-                RunFolder(folder).finished(json.loads((folder / "run.json").read_text())["settings"]) is None
+                RunDir(folder).finished(json.loads((folder / "run.json").read_text())["settings"]) is None
             )
         elif name == "run.json":
             outcome(folder, finished)
@@ -224,14 +224,14 @@ def test_a_damaged_summary_and_history_are_made_again(finished, tmp_path):
 
 def test_the_words_of_a_run_come_back_from_hydras_other_note(interrupted, tmp_path):
     folder = shutil.copytree(interrupted, tmp_path / "run")
-    words = RunFolder(folder).started_with()
+    words = RunDir(folder).started_with()
     (folder / ".hydra" / "overrides.yaml").write_text("")
-    assert RunFolder(folder).started_with() == words
-    assert RunFolder(folder).started_with() == words  # written again
+    assert RunDir(folder).started_with() == words
+    assert RunDir(folder).started_with() == words  # written again
     (folder / ".hydra" / "overrides.yaml").write_text("")
     (folder / ".hydra" / "hydra.yaml").write_text("[]")
     with pytest.raises(ConfigError, match=rf"give the options of the run again, with hydra.run.dir={folder}"):
-        RunFolder(folder).started_with()
+        RunDir(folder).started_with()
 
 
 def test_a_fold_that_is_taken_away_is_trained_anew(finished, tmp_path):
@@ -250,8 +250,8 @@ def test_a_checkpoint_of_another_fold_or_version_is_refused(finished, interrupte
 
 
 def test_a_damaged_sweep_is_refused_with_what_to_do(tmp_path):
-    folder = SweepFolder(tmp_path / "sweep")
-    asked = Asked([], ["model=gin,egin", "model.hidden_dim=8,16"], None)
+    folder = SweepDir(tmp_path / "sweep")
+    asked = SweepRequest([], ["model=gin,egin", "model.hidden_dim=8,16"], None)
     folder.claim(asked)
     assert folder.asked() == asked
     good = folder.record.read_bytes()

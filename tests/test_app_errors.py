@@ -6,7 +6,7 @@ import shutil
 import pytest
 from running import SMALL
 
-from egin_dgl.cli.words import current_name
+from egin_dgl.cli.overrides import current_name
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(command
 def test_a_model_under_its_old_name_is_found_in_commands_and_sweeps():
     assert current_name("model=gatv2_edge") == "model=edge_gat"
     assert current_name("model=egin,gatv2_edge") == "model=egin,edge_gat"
-    untouched = ["model=egin,gin", "model.layers=2", "hydra.run.dir=gatv2_edge", "--multirun"]
+    untouched = ["model=egin,gin", "model.num_layers=2", "hydra.run.dir=gatv2_edge", "--multirun"]
     assert [current_name(word) for word in untouched] == untouched

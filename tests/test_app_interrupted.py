@@ -56,7 +56,7 @@ def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(start, tmp_path):
 def test_sigterm_saves_the_epoch_at_hand_and_says_how_to_go_on(start, command, run_here, tmp_path, kind):
     """As SLURM and Docker end a job. There is no checkpoint but the one that the signal asks for."""
     folder = tmp_path / kind
-    options = [*SMALL, "trainer.epochs=60", "trainer.checkpoint_every=1000", "trainer.workers=2"]
+    options = [*SMALL, "trainer.epochs=60", "trainer.checkpoint_every=1000", "trainer.fold_workers=2"]
     where = ["-m", f"hydra.sweep.dir={folder}"] if kind == "sweep" else [f"hydra.run.dir={folder}"]
     process = start(*where, *options, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     end = time.monotonic() + 300
@@ -71,6 +71,6 @@ def test_sigterm_saves_the_epoch_at_hand_and_says_how_to_go_on(start, command, r
     assert list(folder.rglob("fold_*/last.pt"))
     done = command(f"resume={kind}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    run_here(tmp_path / "whole", *options, "trainer.workers=1")
+    run_here(tmp_path / "whole", *options, "trainer.fold_workers=1")
     (summary,) = folder.rglob("summary.json")
     same_numbers(tmp_path / "whole", summary.parent)

@@ -11,16 +11,16 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from egin_dgl.cli.app import show
 from egin_dgl.data import load_tu
-from egin_dgl.data.folds import load_folds
+from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
 from egin_dgl.reporting.many_runs.csv_table import long_csv
 from egin_dgl.reporting.many_runs.table import result_tables
-from egin_dgl.reporting.one_run.pictures import curves_figure
+from egin_dgl.reporting.one_run.figures import curves_figure
 from egin_dgl.reporting.one_run.terminal import metrics_line
 from egin_dgl.runs.history_file import read_history
-from egin_dgl.runs.reading import find_runs
+from egin_dgl.runs.reader import find_runs
 
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]
 
@@ -112,7 +112,7 @@ def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, ca
     assert not any(tag.startswith("accuracy (last)") for tag in events)
     steps = EventAccumulator(str(folder)).Reload().Scalars("kernel/C")
     assert [round(step.value, 6) for step in steps] == [0.01, 1]
-    network = ["trainer.epochs=1", "model.layers=2", "model.hidden_dim=8"]
+    network = ["trainer.epochs=1", "model.num_layers=2", "model.hidden_dim=8"]
     run_here(tmp_path, *BONDS, *network)
     (table,) = result_tables(find_runs([folder, tmp_path]), metric="brier")
     texts = {entry.cell.model: entry.text for entry in table.entries.values()}

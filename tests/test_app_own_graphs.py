@@ -10,16 +10,16 @@ from omegaconf.errors import OmegaConfBaseException
 from running import ROOT
 from walking import QUICK, blocks, follow
 
-from egin_dgl.cli.cutting import merged
-from egin_dgl.data.molecules import scaffold_groups
-from egin_dgl.data.smiles import load_smiles
+from egin_dgl.cli.splitting import merged
+from egin_dgl.data.readers.molecules import scaffold_groups
+from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.errors import EginError, one_line
-from egin_dgl.runs.reading import read_run
+from egin_dgl.runs.reader import read_run
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
 
 EXAMPLES = ROOT / "examples"
-MOLECULES = ["dataset=smiles", f"dataset.path={EXAMPLES}/molecules.csv", "dataset.label=activity"]
+MOLECULES = ["dataset=smiles", f"dataset.path={EXAMPLES}/molecules.csv", "dataset.target=activity"]
 TABLES = ["dataset=csv", f"dataset.path={EXAMPLES}/tables"]
 
 
@@ -56,18 +56,20 @@ def test_the_walk_from_a_table_of_molecules_to_reasons(run_here, tmp_path, monke
 
 
 def test_named_parts_are_one_split(run_here, tmp_path):
-    summary = run_here(tmp_path, *TABLES, "dataset.part=part", *QUICK)
+    summary = run_here(tmp_path, *TABLES, "dataset.split_column=part", *QUICK)
     folds = json.loads((tmp_path / "folds.json").read_text())
     assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["parts"]] == [24, 24, 72]
     assert folds["parts"][0][:3] == [4, 9, 14]
-    assert run_here(tmp_path, *TABLES, "dataset.part=part", *QUICK)["protocols"] == summary["protocols"]
+    assert (
+        run_here(tmp_path, *TABLES, "dataset.split_column=part", *QUICK)["protocols"] == summary["protocols"]
+    )
     run = read_run(tmp_path)
     assert run.complete and run.expected == [0] and run.whole == 1
 
 
 def test_scaffolds_stay_together(run_here, tmp_path, caplog):
     run_here(tmp_path, *MOLECULES, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
-    data = load_smiles(EXAMPLES / "molecules.csv", label="activity")
+    data = load_smiles(EXAMPLES / "molecules.csv", target="activity")
     groups, _ = scaffold_groups(data.smiles)
     parts = json.loads((tmp_path / "folds.json").read_text())["parts"]
     homes = [set(groups[part].tolist()) for part in parts]
@@ -82,7 +84,7 @@ def test_a_class_that_parts_lack_is_told(run_here, tmp_path, caplog):
     lines = (EXAMPLES / "molecules.csv").read_text().splitlines()
     rare = [line.rpartition(",")[0] + ",rare" for line in lines[1:4]]
     (tmp_path / "rare.csv").write_text("\n".join([lines[0], *rare, *lines[4:]]) + "\n")
-    options = ["dataset=smiles", f"dataset.path={tmp_path}/rare.csv", "dataset.label=activity"]
+    options = ["dataset=smiles", f"dataset.path={tmp_path}/rare.csv", "dataset.target=activity"]
     run_here(tmp_path / "run", *options, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
     assert "class rare has 3 graph(s) for 5 parts: only part(s)" in caplog.text
     caplog.clear()
@@ -103,15 +105,15 @@ REFUSED = {
         "is for molecules: use dataset=smiles",
     ),
     "another split": ([*TABLES, "cv.split_by=size"], "cv.split_by must be scaffold or null, got 'size'"),
-    "two cuts": ([*TABLES, "dataset.part=part", "cv.repeats=2"], "leave out cv.repeats"),
-    "a fold of one split": ([*TABLES, "dataset.part=part", "cv.fold=1"], "cv.fold must be 0"),
+    "two cuts": ([*TABLES, "dataset.split_column=part", "cv.repeats=2"], "leave out cv.repeats"),
+    "a fold of one split": ([*TABLES, "dataset.split_column=part", "cv.fold=1"], "cv.fold must be 0"),
     "a number as file": (
         [*TABLES, "cv.folds_file=5"],
         "cv.folds_file must be the path of a file or null, got 5",
     ),
     "several targets": (
-        [*TABLES, "dataset.label=[label,part]"],
-        "dataset.label must be the name of one column, as each graph has one class here (single-label",
+        [*TABLES, "dataset.target=[label,part]"],
+        "dataset.target must be the name of one column, as each graph has one class here (single-label",
     ),
     "no path": (["dataset=csv"], "dataset.path"),
     "no file": (["dataset=smiles", "dataset.path=none.csv"], "cannot read none.csv: No such file"),

@@ -12,16 +12,16 @@ import torch
 from hydra import compose, initialize_config_dir
 from running import ROOT, SCRIPT, SMALL, same_numbers, seeded
 
-from egin_dgl.cli.words import resuming, understood
+from egin_dgl.cli.overrides import resuming, understood
 from egin_dgl.data.tensor_file import write_tensors
 from egin_dgl.errors import StorageError
 from egin_dgl.evaluation.history import EpochRecord
 from egin_dgl.files import write_text
 from egin_dgl.named import is_text
 from egin_dgl.runs.checkpoint_file import write_checkpoint
-from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.sweep_folder import Asked, SweepFolder
-from egin_dgl.training.tracking import FoldTracker
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.sweep_dir import SweepDir, SweepRequest
+from egin_dgl.training.tensorboard import FoldLogger
 
 TINY = [*SMALL, "trainer.epochs=2", "device=cpu"]
 
@@ -40,7 +40,7 @@ def small_files():
 
 def track(path):
     record = EpochRecord(1, *[0.5] * 9, seconds=0.0)
-    tracker = FoldTracker(path)
+    tracker = FoldLogger(path)
     try:
         for _ in range(20):
             tracker.epoch(record, {})
@@ -85,7 +85,7 @@ def test_a_run_that_met_its_quota_goes_on_when_there_is_room(start, command, run
     """Workers' errors come back from their processes as the same sentence."""
     process = start(
         *TINY,
-        "trainer.workers=2",
+        "trainer.fold_workers=2",
         f"hydra.run.dir={tmp_path / 'run'}",
         stderr=subprocess.PIPE,
         text=True,
@@ -122,7 +122,7 @@ def mounted(folder, size, words):
 def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(numbers, run_here, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    options = " ".join(seeded([*TINY, "trainer.workers=1", f"hydra.run.dir={disk}/run"]))
+    options = " ".join(seeded([*TINY, "trainer.fold_workers=1", f"hydra.run.dir={disk}/run"]))
     done = mounted(
         disk,
         100,
@@ -138,7 +138,7 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(numb
 
 def test_workers_need_no_shared_memory(numbers, tmp_path):
     """256 KB of /dev/shm, less than the data: a container may have 64 MB, and sets are larger than that."""
-    options = " ".join(seeded([*TINY, "dataset.graphs=2000", "trainer.epochs=1", "trainer.workers=2"]))
+    options = " ".join(seeded([*TINY, "dataset.graphs=2000", "trainer.epochs=1", "trainer.fold_workers=2"]))
     done = mounted("/dev/shm", 256, f"$PYTHON $TRAIN {options} hydra.run.dir={tmp_path}/run")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "summary.json").exists()
@@ -196,8 +196,8 @@ def test_any_folder_can_be_resumed(name, tmp_path):
     (run / ".hydra" / "overrides.yaml").write_text("- seed=3\n")
     config = composed(understood([f"resume={run}"]))
     assert config.hydra.run.dir == str(run) and config.seed == 3
-    sweep = SweepFolder(tmp_path / "sweeps" / name)
-    sweep.claim(Asked([], ["seed=4"], None))
+    sweep = SweepDir(tmp_path / "sweeps" / name)
+    sweep.claim(SweepRequest([], ["seed=4"], None))
     config = composed(understood([f"resume={sweep.path}"]))
     assert config.hydra.sweep.dir == str(sweep.path) and config.seed == 4
     said = subprocess.run(["sh", "-c", f"printf %s {resuming(run)}"], capture_output=True, text=True).stdout
@@ -216,7 +216,7 @@ def test_words_to_go_on_are_taken_by_a_shell_where_the_folder_is_no_text(tmp_pat
 @pytest.mark.parametrize("name", ["ä =,([{'#~ ", "${seed}${oc.env:HOME}", os.fsdecode(b"no text: \xff")])
 def test_a_run_in_an_odd_folder_goes_on_there(name, command, run_here, tmp_path):
     folder = tmp_path / name
-    done = command(*TINY, "trainer.workers=1", f"hydra.run.dir={tmp_path / 'plain'}")
+    done = command(*TINY, "trainer.fold_workers=1", f"hydra.run.dir={tmp_path / 'plain'}")
     assert done.returncode == 0, done.stderr
     (tmp_path / "plain").rename(folder)
     shutil.rmtree(folder / "fold_01")
@@ -226,9 +226,9 @@ def test_a_run_in_an_odd_folder_goes_on_there(name, command, run_here, tmp_path)
     assert is_text(name) <= done.stdout.endswith(f"in {folder}\n")
     run_here(tmp_path / "whole", *TINY)
     same_numbers(tmp_path / "whole", folder)
-    done = command("cv=final", f"run={folder}")
+    done = command("cv=refit", f"run={folder}")
     assert done.returncode == 0, done.stderr
-    assert RunFolder(folder / "final").summary.exists()
+    assert RunDir(folder / "refit").summary.exists()
 
 
 @pytest.mark.parametrize("name", ["s${b},", os.fsdecode(b"\xff")])
@@ -238,7 +238,7 @@ def test_a_sweep_in_an_odd_folder_goes_on_there(name, command, tmp_path):
     shutil.copytree(tmp_path / "plain", tmp_path / name)
     jobs = [next((tmp_path / place).glob("1_*")) for place in ("plain", name)]
     shutil.rmtree(jobs[1] / "fold_01")
-    RunFolder(jobs[1]).summary.unlink()
+    RunDir(jobs[1]).summary.unlink()
     done = command(f"resume={tmp_path / name}")
     assert done.returncode == 0, done.stderr
     same_numbers(*jobs)
@@ -251,5 +251,5 @@ def test_what_a_killed_run_left_is_removed_when_it_is_resumed(tmp_path):
     for path in left + kept:
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    with RunFolder(tmp_path).alone():
+    with RunDir(tmp_path).alone():
         assert not any(path.exists() for path in left) and all(path.exists() for path in kept)

@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
 from egin_dgl.cli.main import COMMANDS
-from egin_dgl.cli.own import own_folder, searching
+from egin_dgl.cli.user_config import searching, split_config_dir
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.reporting.documents.blocks import (
     Block,
@@ -63,7 +63,7 @@ def typed_commands():
 
 @pytest.mark.parametrize("command", typed_commands())
 def test_training_commands_are_of_options_that_exist(command):
-    own, words = own_folder(shlex.split(command, comments=True)[2:])
+    own, words = split_config_dir(shlex.split(command, comments=True)[2:])
     words = [word for word in words if word != "-m"]
     of_training = [word for word in words if not word.startswith(("hydra", "resume="))]
     chosen = []
@@ -107,7 +107,7 @@ def test_its_layout_is_what_its_commands_print(block, tmp_path, unwatched):
         pytest.skip(written.provenance)
     if reason := missing_data(block):
         pytest.skip(reason)
-    runs = tuple(f"{run} {block.tiny} trainer.workers=1" for run in block.runs)
+    runs = tuple(f"{run} {block.tiny} trainer.fold_workers=1" for run in block.runs)
     tiny = replace(block, runs=runs, show=block.show and f"{block.show} {block.tiny_show}")
     with unwatched():  # its numbers are masked
         _, content = make_block(tiny, ROOT, tmp_path / "runs")
@@ -185,7 +185,7 @@ def test_a_skeleton_has_names_and_columns_but_no_numbers():
 
 
 def test_runs_are_kept_gone_on_with_and_thrown_away_when_their_command_changes(numbers, tmp_path):
-    small = "dataset=bonds dataset.graphs=12 cv=holdout trainer.epochs=1 trainer.workers=1 model.hidden_dim=4"
+    small = "dataset=bonds dataset.graphs=12 cv=holdout trainer.epochs=1 trainer.fold_workers=1 model.hidden_dim=4"
     block = replace(ONE, runs=(f"python scripts/train.py {small} seed=5",), fenced=True)
     folder = tmp_path / "one"
     made_with, content = make_block(block, ROOT, folder)
@@ -199,7 +199,7 @@ def test_runs_are_kept_gone_on_with_and_thrown_away_when_their_command_changes(n
     assert in_folder(words, folder / "1")[-1] == f"hydra.run.dir={folder / '1'}"
     assert in_folder([*words, "-m"], folder / "1")[-1] == f"hydra.sweep.dir={folder / '1'}"
 
-    wrong = replace(block, runs=(f"{block.runs[0]} model.layers=0",))
+    wrong = replace(block, runs=(f"{block.runs[0]} model.num_layers=0",))
     with pytest.raises(TrainingError, match="ended with exit code 1"):
         make_block(wrong, ROOT, folder)
     assert not (folder / "0" / "summary.json").exists()

@@ -16,11 +16,11 @@ from running import ROOT
 from torch import nn
 
 from egin_dgl.cli.app import cut
-from egin_dgl.cli.checked import checked, with_checked
 from egin_dgl.cli.experiment import make_experiment
+from egin_dgl.cli.validation import checked, with_checked
 from egin_dgl.cli.wellformed import check_words
 from egin_dgl.errors import ConfigError, EginError, one_line
-from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.run_dir import RunDir
 
 CONF = ROOT / "conf"
 GROUPS = ("model", "optimizer", "scheduler", "trainer", "cv", "ewl", "dataset")
@@ -45,19 +45,19 @@ MEANT = {
         "ewl.attributes",
     }
     | {"trainer.standardize", "trainer.model.scale_by_size", "dataset.use_edge_features"}
-    | {"cv.validation", "cv.group_duplicates", "cv.final", "cv.holdout"}
+    | {"cv.validation", "cv.group_duplicates", "cv.refit", "cv.holdout"}
     | {"model._partial_", "optimizer._partial_", "scheduler._partial_"}
     | {"trust", "fold_curves"},
     "null": {
         "trainer.patience",
         "trainer.clip_grad_norm",
         "trainer.class_weights",
-        "trainer.average",
-        "trainer.workers",
+        "trainer.ema_decay",
+        "trainer.fold_workers",
     }
     | {"cv.fold", "cv.folds_file", "cv.grid", "model.k", "model.decimals", "ewl.decimals", "resume", "run"}
     | {"dataset.root", "dataset.url", "dataset.expect", "cv.split_by"}
-    | {"dataset.id", "dataset.label", "dataset.name", "dataset.part"}
+    | {"dataset.id", "dataset.target", "dataset.name", "dataset.split_column"}
     | {f"dataset.{side}_{kind}" for side in ("node", "edge") for kind in ("labels", "attributes")}
     | {f"dataset.expect.{size}" for size in ("graphs", "classes", "node_dim", "edge_dim")},
     "0": {
@@ -69,7 +69,7 @@ MEANT = {
         "ewl.depth",
     }
     | {"model.decimals", "ewl.decimals", "optimizer.momentum", "scheduler.factor", "scheduler.patience"}
-    | {"trainer.average", "trainer.warmup", "cv.fold"}
+    | {"trainer.ema_decay", "trainer.warmup_epochs", "cv.fold"}
     | SEEDS
     | ANY_SIZE - {"trainer.clip_grad_norm"},
     "-1": {"model.decimals", "ewl.decimals"},  # round to tens
@@ -146,7 +146,7 @@ def outcomes(tmp_path_factory):
     for group, choice in CHOICES:
         small = own.get(choice, []) if group == "dataset" else ["dataset=bonds", "dataset.graphs=8"]
         cfg = composed(f"{group}={choice}", "cv.k=4", *small)
-        run = RunFolder(tmp_path_factory.mktemp("run"))
+        run = RunDir(tmp_path_factory.mktemp("run"))
         alone = [str(key) for key in cfg if key not in GROUPS] if choice == "smoke" else []
         for key in [*to_try(group, choice, cfg, done), *alone]:
             for value, override in values.items():
@@ -266,7 +266,7 @@ def test_options_of_a_search_are_checked_before_it_starts(option, value):
 
 def test_the_largest_sizes_that_are_taken_fit_into_memory():
     """Of the model that every width goes into; the bounds are there for this."""
-    words = ["dataset=bonds", "dataset.graphs=8", "model.layers=1"]
+    words = ["dataset=bonds", "dataset.graphs=8", "model.num_layers=1"]
     experiment = make_experiment(checked(composed(*words, "model.hidden_dim=4096", "model.edge_dim=4096")))
     network = experiment.recipe.make_model(experiment.dataset.info)
     assert isinstance(network, nn.Module)

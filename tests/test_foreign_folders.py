@@ -12,13 +12,13 @@ import sys
 import pytest
 from running import ROOT, SMALL
 
-from egin_dgl.cli.words import understood
+from egin_dgl.cli.overrides import understood
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.inference.trained_run import load_run
 from egin_dgl.models.registry import registered, trusted
-from egin_dgl.prediction.trained_run import load_run
-from egin_dgl.runs.fold_folder import FoldFolder
-from egin_dgl.runs.reading import find_runs
+from egin_dgl.runs.fold_dir import FoldDir
+from egin_dgl.runs.reader import find_runs
 
 TARGETS = [
     "os.mkdir",
@@ -35,7 +35,7 @@ TARGETS = [
     "egin_dgl.app.torch.hub.load",
     "egin_dgl.models.registry.import_module",
     "egin_dgl.models.fused.torch.load",
-    "egin_dgl.data.load.json.loads",
+    "egin_dgl.data.prepare.json.loads",
     "egin_dgl.data.dataset.Path.touch",
     "egin_dgl.files.write_text",
     "egin_dgl.cli.app.train",
@@ -252,7 +252,7 @@ def test_only_the_object_itself_opens_the_registry(target):
 
 def test_a_kept_model_is_made_again_and_nothing_nested_in_it():
     info = bonds(graphs=8).info
-    node = {"_target_": "egin_dgl.models.EGIN", "_partial_": True, "hidden_dim": 8, "layers": 1}
+    node = {"_target_": "egin_dgl.models.EGIN", "_partial_": True, "hidden_dim": 8, "num_layers": 1}
     assert trusted(node)(info).name == "EGIN"
     for wrong in (
         {"readout": {"_target_": "os.mkdir"}},
@@ -291,7 +291,7 @@ def metadata_of_others(good, canary):
 
 def test_weights_of_others_make_nothing_but_a_model(used, canary, tmp_path):
     """Their checksum is right: it is there against damage, not malice."""
-    fold = FoldFolder(shutil.copytree(used, tmp_path / "run") / "fold_00", 0)
+    fold = FoldDir(shutil.copytree(used, tmp_path / "run") / "fold_00", 0)
     tensors, good = fold.load_tensors()
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}  # of the file that is written anew
     for wrong in metadata_of_others(good, canary):

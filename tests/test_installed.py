@@ -15,7 +15,7 @@ from egin_dgl.evaluation.protocols import PROTOCOLS
 from egin_dgl.ewl.rounds import METHODS
 
 OWN = ROOT / "examples" / "own_model"
-TINY = ["cv.k=3", "trainer.epochs=2", "trainer.workers=2", "model=mine", "dataset=few_bonds"]
+TINY = ["cv.k=3", "trainer.epochs=2", "trainer.fold_workers=2", "model=mine", "dataset=few_bonds"]
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 import torch
 
 from egin_dgl.data import bonds
-from egin_dgl.data.folds import make_folds
+from egin_dgl.data.splits import make_folds
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.ewl import as_graph_set, audit, refine, tell_apart
-from egin_dgl.runs.reading import find_runs
+from egin_dgl.ewl import as_graph_set, audit, distinguish, refine
+from egin_dgl.runs.reader import find_runs
 
 
 def short(thing, *words):
@@ -24,7 +24,7 @@ def test_what_is_shown_is_short():
     short(refine(data), "e-wl", "stable at depth")
     short(refine(data, depth=0), "not yet stable")
     short(audit(data, depth=2), "60 graphs", "duplicates")
-    short(tell_apart(data[0][0], data[1][0]), "not isomorphic")
+    short(distinguish(data[0][0], data[1][0]), "not isomorphic")
     short(folds, "3 parts", "seed 0")
     short(folds.split(0, True), "20 train, 20 validation, 20 test")
     short(FoldResult(3, [], torch.zeros(0, 20, 2), torch.zeros(20), 17), "fold 3", "20 test graphs")

@@ -13,7 +13,7 @@ import pytest
 from running import ROOT, SMALL, command, run_here
 
 from egin_dgl import arithmetic
-from egin_dgl.cli.words import with_those_resumed
+from egin_dgl.cli.overrides import with_those_resumed
 from egin_dgl.errors import ConfigError
 
 # Two processors, as the libraries see them: one with AVX2 and one without.
@@ -132,7 +132,7 @@ def test_a_call_from_python_has_the_digits_of_the_command(swept, tmp_path):
 def test_a_run_goes_on_with_its_own_digits_on_the_other_processor(swept, tmp_path):
     folder = cut_off(swept["any"], tmp_path / "run")
     with (folder / ".hydra" / "overrides.yaml").open("a") as overrides:
-        overrides.write("- trainer.workers=2\n")
+        overrides.write("- trainer.fold_workers=2\n")
     done = command(f"resume={folder}", **OLDER)
     assert done.returncode == 0, done.stderr
     assert digits(folder) == digits(swept["any"])

@@ -11,9 +11,9 @@ import pytest
 from running import SMALL, same_numbers
 
 from egin_dgl.cli.sweep import continued
-from egin_dgl.runs.sweep_folder import SweepFolder
+from egin_dgl.runs.sweep_dir import SweepDir
 
-TWO_EPOCHS = [*SMALL, "trainer.epochs=2", "trainer.workers=1", "device=cpu"]
+TWO_EPOCHS = [*SMALL, "trainer.epochs=2", "trainer.fold_workers=1", "device=cpu"]
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +162,9 @@ def test_a_search_maximizes_the_validation_score_outlives_failures_and_goes_on_w
     assert states.count("COMPLETE") + states.count("FAIL") == 4
     aside = {path.name for path in tmp_path.glob(".cut_off_*")}
     assert len(aside) == 1
-    continued(SweepFolder(tmp_path))  # what was put aside stays as it is
+    continued(SweepDir(tmp_path))  # what was put aside stays as it is
     assert {path.name for path in tmp_path.glob(".cut_off_*")} == aside
-    assert len(SweepFolder(tmp_path).jobs()) == 4
+    assert len(SweepDir(tmp_path).jobs()) == 4
     values = [trial.value for trial in trials(tmp_path) if trial.value is not None]
     assert sorted(values) == sorted(summary["validation_score"] for summary in ended.values())
 

@@ -22,7 +22,7 @@ SCRIPT = ROOT / "scripts" / "table.py"
 def swept(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     options = [word for word in SMALL if "hidden_dim" not in word]
-    options += ["trainer.epochs=2", "trainer.workers=1", f"hydra.sweep.dir={folder}"]
+    options += ["trainer.epochs=2", "trainer.fold_workers=1", f"hydra.sweep.dir={folder}"]
     done = command("-m", *options, "model=gin,egin_e", "model.hidden_dim=8,12")
     assert done.returncode == 0, done.stderr
     fail(folder, "4_gin_bonds")

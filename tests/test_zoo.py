@@ -13,11 +13,11 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble
 from egin_dgl.models import GraphModel
-from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.runs.fold_dir import FoldDir
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 DATA = bonds(graphs=160)
-SIZES = {"hidden_dim": 16, "layers": 2}  # of the models here, where they have these options
+SIZES = {"hidden_dim": 16, "num_layers": 2}  # of the models here, where they have these options
 
 
 def composed(option):
@@ -171,13 +171,13 @@ def test_half_precision_is_close(option):
 @every_model
 def test_weights_survive_a_round_trip(option, tmp_path):
     model = settled(build(option))
-    FoldFolder(tmp_path, 0).save_weights(model, {"epoch": 3})
+    FoldDir(tmp_path, 0).save_weights(model, {"epoch": 3})
     torch.manual_seed(1)
     again = build(option).double().eval()
     with torch.no_grad():
         for parameter in again.parameters():
             parameter.add_(1)
-    assert FoldFolder(tmp_path, 0).load_weights(again) == {"epoch": 3}
+    assert FoldDir(tmp_path, 0).load_weights(again) == {"epoch": 3}
     batch = assemble(DATA, torch.arange(4))
     assert torch.equal(call(again, batch), call(model, batch))
 

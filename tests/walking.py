@@ -9,7 +9,7 @@ from pathlib import Path
 
 from running import ROOT
 
-QUICK = ["trainer.epochs=1", "model.layers=2", "model.hidden_dim=8"]
+QUICK = ["trainer.epochs=1", "model.num_layers=2", "model.hidden_dim=8"]
 
 
 def blocks(page):
@@ -52,7 +52,7 @@ def train(folder, number, words, run_here, quick):
     options = [word for word in words if not word.startswith("hydra.")]
     before = [word.removeprefix("run=") for word in words if word.startswith("run=")]
     if before:  # a model on all graphs takes the settings of a run, and lies in its folder
-        run_here(folder / before[0] / "final", *options)
+        run_here(folder / before[0] / "refit", *options)
         return
     summary = run_here(folder / Path(place[0] if place else str(number)), *options, *quick)
     assert summary["folds"] >= 1

@@ -20,11 +20,11 @@ def train_fold(cfg, folder: Path) -> None:
     import torch
 
     from egin_dgl.cli.experiment import make_experiment
-    from egin_dgl.data.folds import make_folds
-    from egin_dgl.runs.fold_folder import FoldFolder
-    from egin_dgl.training.cores import Share
+    from egin_dgl.data.splits import make_folds
+    from egin_dgl.runs.fold_dir import FoldDir
     from egin_dgl.training.job import FoldJob
-    from egin_dgl.training.workers import train_folds
+    from egin_dgl.training.parallel.resources import CpuBudget
+    from egin_dgl.training.parallel.workers import train_folds
 
     experiment = make_experiment(cfg)
     dataset = experiment.dataset
@@ -33,12 +33,12 @@ def train_fold(cfg, folder: Path) -> None:
         fold=0,
         seed=cfg.seed,
         split=folds.split(0, cfg.cv.validation),
-        folder=FoldFolder(folder, 0),
+        folder=FoldDir(folder, 0),
         train=experiment.train,
         device=torch.device("cpu"),
         recipe=experiment.recipe,
     )
-    train_folds(dataset, [job], lambda *event: None, Share(1))
+    train_folds(dataset, [job], lambda *event: None, CpuBudget(1))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,6 @@
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.api.estimator import EGINClassifier
-from egin_dgl.prediction.trained_run import load_run
+from egin_dgl.inference.trained_run import load_run
 
 __all__ = ["EGINClassifier", "load_run"]

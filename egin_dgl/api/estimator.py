@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from egin_dgl.cli.experiment import make_experiment_on
-from egin_dgl.cli.shipped import conf_folder
+from egin_dgl.cli.paths import conf_dir
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.folds import Split, make_folds
+from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.prediction.trained_fold import TrainedFold, load_fold
-from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.inference.trained_fold import TrainedFold, load_fold
+from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.job import FoldJob
-from egin_dgl.training.workers import one_thread
+from egin_dgl.training.parallel.workers import one_thread
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -30,7 +30,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         model: an option of conf/model: egin, egin_c, egin_e, gin, …, also the kernels.
         hidden_dim: the width of the model; kernels and the majority class have none, and take no notice of it, so that a
             grid over models and widths may hold them.
-        layers, edge_dim, learn_eps, dropout: of the model, refused where it has no such option.
+        num_layers, edge_dim, learn_eps, dropout: of the model, refused where it has no such option.
         epochs, batch_size, lr: of training.
         validation: the share of the graphs that chooses the epoch and calibrates probabilities; 0: the last epoch, not
             calibrated. Classes are spread over both parts evenly.
@@ -47,7 +47,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         self,
         model: str = "egin_e",
         hidden_dim: int | None = None,
-        layers: int | None = None,
+        num_layers: int | None = None,
         edge_dim: int | None = None,
         learn_eps: bool | None = None,
         dropout: float | None = None,
@@ -65,7 +65,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
     ):
         self.model = model
         self.hidden_dim = hidden_dim
-        self.layers = layers
+        self.num_layers = num_layers
         self.edge_dim = edge_dim
         self.learn_eps = learn_eps
         self.dropout = dropout
@@ -99,7 +99,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
                 fold=0,
                 seed=self.seed,
                 split=self._split(dataset),
-                folder=FoldFolder(Path(folder), 0),
+                folder=FoldDir(Path(folder), 0),
                 train=experiment.train,
                 device=experiment.device,
                 recipe=experiment.recipe,
@@ -131,7 +131,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         """The shipped configuration with this estimator's choices; one that the model has not is refused, by name."""
         own: dict[str, object] = {
             "model.hidden_dim": self.hidden_dim,
-            "model.layers": self.layers,
+            "model.num_layers": self.num_layers,
             "model.edge_dim": self.edge_dim,
         }
         own |= {"model.learn_eps": self.learn_eps, "model.dropout": self.dropout}
@@ -140,7 +140,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         words = [f"model={self.model}", f"seed={self.seed}", f"device={self.device}", "dataset=bonds"]
         words += [f"{key}={as_override(value)}" for key, value in chosen.items()]
         words += ["cv=ten_fold" if self.validation else "cv=paper"]
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             if self.hidden_dim is not None and "hidden_dim" not in compose("train", words[:1]).model:
                 words = [word for word in words if not word.startswith("model.hidden_dim=")]
             return compose("train", words)

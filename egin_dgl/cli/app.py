@@ -10,55 +10,55 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from egin_dgl import arithmetic
-from egin_dgl.cli.checked import checked
-from egin_dgl.cli.cutting import check_cutting, groups_of, warn_of
 from egin_dgl.cli.experiment import Experiment, make_experiment
-from egin_dgl.cli.final import train_final
+from egin_dgl.cli.refit import train_refit
+from egin_dgl.cli.splitting import check_cutting, groups_of, warn_of
+from egin_dgl.cli.validation import checked
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.folds import Folds, Split, fold_numbers, folds_of_parts, load_folds, make_folds
+from egin_dgl.data.splits import Folds, Split, fold_numbers, folds_from_column, load_folds, make_folds
 from egin_dgl.errors import DataError
 from egin_dgl.evaluation.predictions import predictions_of
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
-from egin_dgl.files import put_aside
-from egin_dgl.loading import load_meanwhile
+from egin_dgl.files import move_aside
+from egin_dgl.imports import import_in_background
 from egin_dgl.named import written
-from egin_dgl.reporting.data_line import data_line, hints
+from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.predictions_file import write_predictions
-from egin_dgl.runs.run_folder import RunFolder
+from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import mapping_of, settings_of
-from egin_dgl.training.cores import Share, cores
-from egin_dgl.training.fresh import in_fresh_process
 from egin_dgl.training.job import FoldJob
-from egin_dgl.training.workers import train_folds
+from egin_dgl.training.parallel.fresh_process import in_fresh_process
+from egin_dgl.training.parallel.resources import CpuBudget, cores
+from egin_dgl.training.parallel.workers import train_folds
 
 log = logging.getLogger(__name__)
 
 PUBLISHING = "egin_dgl.reporting.one_run.publish"  # with matplotlib, which takes a while to load
 
 
-def train(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
+def train(cfg: DictConfig, folder: str | Path, share: CpuBudget | None = None) -> dict:
     """Cross-validate as `cfg` says; everything there is to know about the run is in `folder` afterwards.
 
     Called again with the same configuration and folder, it goes on where it was interrupted. `share` is what it may use
-    of the machine: all cores, if not said; `trainer.workers` wins over its number of workers. Where `reproducible` asks
+    of the machine: all cores, if not said; `trainer.fold_workers` wins over its number of workers. Where `reproducible` asks
     for arithmetic other than this process's, the run has a process of its own.
     """
     cfg = checked(cfg)
     reproducible = cfg.reproducible
-    run = train_final if cfg.cv.get("final") else cross_validate
+    run = train_refit if cfg.cv.get("refit") else cross_validate
     if not arithmetic.computes(reproducible):
         return in_fresh_process(reproducible, run, cfg, folder, share)
     return run(cfg, folder, share)
 
 
-def cross_validate(cfg: DictConfig, folder: str | Path, share: Share | None = None) -> dict:
+def cross_validate(cfg: DictConfig, folder: str | Path, share: CpuBudget | None = None) -> dict:
     """The run itself, in this process and its fold workers, as six steps."""
     start = time.perf_counter()
-    run, settings = RunFolder(Path(folder)), settings_of(cfg)
+    run, settings = RunDir(Path(folder)), settings_of(cfg)
     if before := run.finished(settings):
         run.mend()
         show(before, run.path)
@@ -99,7 +99,7 @@ def tell(dataset: GraphDataset, cfg: DictConfig) -> None:
         Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
-def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, dict[int, Split]]:
+def cut(dataset: GraphDataset, cfg: DictConfig, run: RunDir) -> tuple[Folds, dict[int, Split]]:
     """The folds made here before, those of a file or of the data, or new ones; and the parts of each that is to be run.
 
     They are kept with the run, once it is sure that those asked for are there.
@@ -111,7 +111,7 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     elif before := folds_before(run, dataset):
         folds = before
     elif dataset.parts:
-        folds = folds_of_parts(dataset.parts, labels, cfg.seed, dataset.info.name)
+        folds = folds_from_column(dataset.parts, labels, cfg.seed, dataset.info.name)
     else:
         groups = groups_of(dataset, cfg.cv)
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
@@ -124,7 +124,7 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunFolder) -> tuple[Folds, 
     return folds, splits
 
 
-def folds_before(run: RunFolder, dataset: GraphDataset) -> Folds | None:
+def folds_before(run: RunDir, dataset: GraphDataset) -> Folds | None:
     """Those that were made here; None where there are none, or where they are damaged: the same are made again."""
     if not run.folds.exists():
         return None
@@ -132,17 +132,17 @@ def folds_before(run: RunFolder, dataset: GraphDataset) -> Folds | None:
         return load_folds(run.folds, dataset.labels.numpy(), dataset.info.name)
     except DataError as error:
         log.warning("%s; it is put aside and made again", error)
-        put_aside(run.folds)
+        move_aside(run.folds)
         return None
 
 
 def train_all(
-    experiment: Experiment, splits: Mapping[int, Split], cfg: DictConfig, run: RunFolder, share: Share | None
+    experiment: Experiment, splits: Mapping[int, Split], cfg: DictConfig, run: RunDir, share: CpuBudget | None
 ) -> list[FoldResult]:
     """All folds, side by side on the cores of the run's share."""
-    share = share or Share(len(cores()))
-    if cfg.trainer.workers:
-        share = replace(share, workers=cfg.trainer.workers)
+    share = share or CpuBudget(len(cores()))
+    if cfg.trainer.fold_workers:
+        share = replace(share, workers=cfg.trainer.fold_workers)
     jobs = [
         FoldJob(
             fold=number,
@@ -158,7 +158,7 @@ def train_all(
     before = {job.fold: job.folder.epochs for job in jobs}
     with FoldProgress(before, experiment.epochs) as progress:
         if min(share.workers, len(jobs)) > 1:
-            load_meanwhile(PUBLISHING, "scipy.optimize")
+            import_in_background(PUBLISHING, "scipy.optimize")
         return train_folds(experiment.dataset, jobs, progress, share)
 
 

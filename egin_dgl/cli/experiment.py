@@ -12,8 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from egin_dgl import arithmetic
-from egin_dgl.cli.checked import checked
-from egin_dgl.cli.groups import build
+from egin_dgl.cli.instantiate import build
+from egin_dgl.cli.validation import checked
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.errors import ConfigError, EginError
@@ -21,12 +21,12 @@ from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.settings import mapping_of
 from egin_dgl.training.device import pick_device
-from egin_dgl.training.engine import train_fold
+from egin_dgl.training.flat_parameters import without_compiler
 from egin_dgl.training.job import Recipe, TrainFold
-from egin_dgl.training.kernel import fit_kernel_fold
+from egin_dgl.training.kernel_svm import fit_kernel_fold
 from egin_dgl.training.nested import Candidate, train_nested_fold
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.weights import without_compiler
+from egin_dgl.training.trainer import train_fold
 
 log = logging.getLogger(__name__)
 
@@ -136,8 +136,8 @@ def python_partial(call: Callable) -> Callable:
 def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:
     """Options that are valid alone but not together."""
     options = recipe.options
-    if cfg.get("run") is not None and not cfg.cv.get("final"):
-        raise ConfigError("run=FOLDER is for cv=final, which trains one model by what that run settled")
+    if cfg.get("run") is not None and not cfg.cv.get("refit"):
+        raise ConfigError("run=FOLDER is for cv=refit, which trains one model by what that run settled")
     if recipe.transforms and not is_network:
         raise ConfigError(
             "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"
@@ -165,7 +165,7 @@ def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
         for name, values in choices.items():
             if not isinstance(values, list) or not values:
                 raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
-            if group == "trainer" and name in ("select_by", "select_window"):
+            if group == "trainer" and name in ("monitor", "monitor_window"):
                 raise ConfigError(f"cv.grid cannot vary trainer.{name}, which its points are ranked by")
             if name in cfg[group]:
                 grid[f"{group}.{name}"] = values

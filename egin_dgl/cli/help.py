@@ -7,13 +7,13 @@ from string import Template
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from egin_dgl.cli.own import own_folder, searching
-from egin_dgl.cli.shipped import options_of
+from egin_dgl.cli.paths import options_of
+from egin_dgl.cli.user_config import searching, split_config_dir
 
 
 def help_page(words: Sequence[str], config_dir: Path, config_name: str) -> str:
     """With the configuration that the options among the words give."""
-    own, others = own_folder(words)
+    own, others = split_config_dir(words)
     options = [word for word in others if not word.startswith("-")]
     with initialize_config_dir(str(config_dir), job_name=config_name, version_base="1.3"):
         whole = compose(config_name, [*searching(own), *options], return_hydra_config=True)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 
 from egin_dgl.cli.nearest import nearest
-from egin_dgl.cli.own import own_folder
+from egin_dgl.cli.user_config import split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.ranges import read
 
@@ -19,7 +19,7 @@ def read_words(kind: type[T], words: Sequence[str]) -> T:
     """The options that the words give; each field's metadata may have a `help` line."""
     known: dict[str, Any] = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, object] = {}
-    _, options = own_folder(words)  # which the dispatcher has made importable
+    _, options = split_config_dir(words)  # which the dispatcher has made importable
     for word in options:
         name, equals, value = word.partition("=")
         if not equals or name not in known:

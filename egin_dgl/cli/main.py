@@ -11,7 +11,7 @@ from importlib import import_module
 
 from egin_dgl import __version__
 from egin_dgl.cli.nearest import nearest
-from egin_dgl.cli.own import make_importable, own_folder
+from egin_dgl.cli.user_config import add_to_python_path, split_config_dir
 from egin_dgl.errors import EginError
 
 COMMANDS = {
@@ -41,9 +41,9 @@ def main() -> None:
 
 def run(name: str) -> None:
     """The command of this name with the words in sys.argv; HYDRA_FULL_ERROR=1 gives tracebacks."""
-    own, _ = own_folder(sys.argv[1:])
+    own, _ = split_config_dir(sys.argv[1:])
     if own:
-        make_importable(own)
+        add_to_python_path(own)
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"  # read before a command sets it
     try:
         import_module(f"egin_dgl.cli.commands.{name}").main()

@@ -16,7 +16,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.core.override_parser.types import IntervalSweep as Interval
 from hydra.errors import HydraException
 
-from egin_dgl.cli.checked import BUILT, PLAIN
+from egin_dgl.cli.validation import BUILT, PLAIN
 from egin_dgl.errors import ConfigError
 from egin_dgl.models.registry import refuse_special, registered
 

@@ -17,12 +17,12 @@ from omegaconf import DictConfig, OmegaConf
 from egin_dgl.errors import StorageError, one_line
 from egin_dgl.files import write_text
 from egin_dgl.named import meant, sayable
-from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.sweep_folder import Asked, SweepFolder
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.sweep_dir import SweepDir, SweepRequest
 
 log = logging.getLogger(__name__)
 
-current: SweepFolder | None = None  # the sweep that this process conducts
+current: SweepDir | None = None  # the sweep that this process conducts
 place: Path | None = None  # the folder of the run or sweep of this process
 
 
@@ -37,18 +37,18 @@ class Record(Callback):
     def on_multirun_start(self, config: DictConfig, **_) -> None:
         """Write down what was asked. The folder is there before a search opens its study in it."""
         global current, place
-        current = SweepFolder(meant(config.hydra.sweep.dir))
+        current = SweepDir(meant(config.hydra.sweep.dir))
         place = current.path
         trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
         overrides = config.hydra.overrides
         try:
-            current.claim(Asked(list(overrides.hydra), list(overrides.task), trials))
+            current.claim(SweepRequest(list(overrides.hydra), list(overrides.task), trials))
         except StorageError as error:  # Hydra would go on, and only warn
             sys.exit(f"error: {error}")
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **_) -> None:
         """Leave the reason of a failure in the job's folder, for the table at the end of the sweep."""
-        note = RunFolder(meant(config.hydra.runtime.output_dir)).error
+        note = RunDir(meant(config.hydra.runtime.output_dir)).error
         if job_return.status != JobStatus.FAILED:
             note.unlink(missing_ok=True)
             return
@@ -67,14 +67,14 @@ def notes_of_launcher(words: list[str]) -> list[str]:
     return [f"hydra.launcher.submitit_folder='${{hydra.sweep.dir}}/.submitit/{token_hex(8)}/%j'"]
 
 
-def jobs() -> list[RunFolder]:
+def jobs() -> list[RunDir]:
     """The jobs of the current sweep that have started."""
     return current.jobs() if current else []
 
 
 def how_many(hydra: HydraConf) -> int | None:
     """The jobs of the sweep that a job is of: the trials of a search, or the points of a grid; None where nothing says."""
-    folder = SweepFolder(meant(hydra.sweep.dir))
+    folder = SweepDir(meant(hydra.sweep.dir))
     if "n_trials" in hydra.sweeper:
         return hydra.sweeper.n_trials
     if not folder.is_there:
@@ -83,7 +83,7 @@ def how_many(hydra: HydraConf) -> int | None:
     return math.prod(len(list(word.sweep_string_iterator())) for word in words if word.is_discrete_sweep())
 
 
-def continued(folder: SweepFolder, trust: bool = False) -> list[str]:
+def continued(folder: SweepDir, trust: bool = False) -> list[str]:
     """The options that go on with a sweep: the same jobs in the same folders, or the trials still to do.
 
     A search draws new trials, so those that were cut off are put aside and the others numbered on.

@@ -4,10 +4,10 @@ from importlib import import_module
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.features import Vocabulary
-from egin_dgl.data.load import load_tu
+from egin_dgl.data.prepare import load_tu
+from egin_dgl.data.readers.synthetic import bonds
 from egin_dgl.data.standardize import Standardizer
-from egin_dgl.data.synthetic import bonds
+from egin_dgl.data.vocabulary import Vocabulary
 
 __all__ = [
     "DatasetInfo",

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from egin_dgl.data.links import Links, Offsets, with_transpose
+from egin_dgl.data.csr import BlockCSR, Offsets, with_transpose
 
 # Up to so many distinct edge vectors, a node keeps how often each occurs around it.
 FEW_EDGE_VECTORS = 64
@@ -31,13 +31,13 @@ class Constants:
         return sums.index_add_(0, self.dst, self.edge_feats)
 
     @cached_property
-    def closed(self) -> tuple[Links, Links]:
+    def closed(self) -> tuple[BlockCSR, BlockCSR]:
         """A + I: each node's neighbours and the node itself."""
         row, column = torch.cat([self.dst, self.own]), torch.cat([self.src, self.own])
         return with_transpose(row, column, None, self.nodes, self.nodes)
 
     @cached_property
-    def beyond_all(self) -> tuple[Links, Links] | None:
+    def beyond_all(self) -> tuple[BlockCSR, BlockCSR] | None:
         """A + I − J, where J joins all pairs of a graph: what is left to add to the sum over all of a graph.
 
         None where few pairs are joined.
@@ -59,7 +59,7 @@ class Constants:
         return with_transpose(row, column, weight, self.nodes, self.nodes)
 
     @cached_property
-    def crossed(self) -> tuple[Links, Links]:
+    def crossed(self) -> tuple[BlockCSR, BlockCSR]:
         """Rows (i, q) and columns j with the weights e_ijq, and ψ = 1 for j = i.
 
         Only what is not zero is an entry: one a directed edge where edges have one of several types.
@@ -111,7 +111,7 @@ class Constants:
         return self._vectors[:2]
 
     @cached_property
-    def around(self) -> tuple[Links, Links]:
+    def around(self) -> tuple[BlockCSR, BlockCSR]:
         """Rows are nodes; columns the vectors of `edge_vectors` on their edges, and δ for the node itself."""
         _, offsets, vector = self._vectors
         return with_transpose(torch.cat([self.dst, self.own]), vector, None, self.nodes, offsets)

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from egin_dgl.data.arrays import GraphArrays, arrange_edges, distinct
-from egin_dgl.data.columns import Choice
 from egin_dgl.data.constants import Constants
-from egin_dgl.data.features import Vocabulary
-from egin_dgl.data.from_graphs import arrays_of
 from egin_dgl.data.ragged import offsets_of
+from egin_dgl.data.readers.columns import ColumnSelection
+from egin_dgl.data.readers.graph_objects import graphs_to_arrays
+from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError
 
 Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
@@ -104,10 +104,10 @@ class GraphDataset:
         """
         options = GraphOptions(edges, self_loops, node_features, use_edge_features)
         chosen = (
-            Choice.of(node_labels, node_attributes, "node"),
-            Choice.of(edge_labels, edge_attributes, "edge"),
+            ColumnSelection.of(node_labels, node_attributes, "node"),
+            ColumnSelection.of(edge_labels, edge_attributes, "edge"),
         )
-        arrays = arrays_of(graphs, labels, *chosen, ids=ids)
+        arrays = graphs_to_arrays(graphs, labels, *chosen, ids=ids)
         if class_names is None and arrays.graph_labels is not None:
             unknown = [i for i, label in zip(arrays.ids, arrays.graph_labels, strict=True) if label is None]
             if unknown:

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from egin_dgl.data.csr import BlockCSR, Offsets
 from egin_dgl.data.dataset import GraphDataset, Indices
-from egin_dgl.data.links import Links, Offsets
 from egin_dgl.data.ragged import row_places
 
 # Nodes and edges laid out at once: enough that laying out costs little per batch, and bounded.
 AT_ONCE = 2**18
 
 
-class Bags(NamedTuple):
+class CSR(NamedTuple):
     """A sparse matrix by rows, as `torch.embedding_bag` takes it: the entries of row r begin at starts[r]."""
 
     starts: Tensor  # (R,) int32
@@ -77,13 +77,13 @@ class Chunk:
         gathered = self.once(id(tensor), lambda: tensor.index_select(0, layout.positions))
         return layout.window(gathered, batch)
 
-    def bags(self, links: Links, batch: int) -> Bags:
+    def bags(self, links: BlockCSR, batch: int) -> CSR:
         """One batch's part of a sparse matrix."""
         rows, entries, grid = (self.layout(offsets) for offsets in (links.rows, links.entries, links.grid))
 
-        def gather() -> Bags:
+        def gather() -> CSR:
             weights = links.weights
-            return Bags(
+            return CSR(
                 links.starts[rows.positions] + rows.spread(entries.starts.int()),
                 links.columns[entries.positions] + entries.spread(grid.starts.int()),
                 None if weights is None else weights[entries.positions],
@@ -91,7 +91,7 @@ class Chunk:
 
         starts, columns, weights = self.once(links, gather)
         columns = entries.window(columns, batch)
-        return Bags(
+        return CSR(
             rows.window(starts, batch), columns, None if weights is None else entries.window(weights, batch)
         )
 
@@ -109,7 +109,7 @@ class Batch:
         """The rows of these graphs in a tensor with a row for each node of the dataset."""
         return self.chunk.rows(tensor, self.constants.nodes, self.number)
 
-    def bags(self, pair: tuple[Links, Links]) -> tuple[Bags, Bags]:
+    def bags(self, pair: tuple[BlockCSR, BlockCSR]) -> tuple[CSR, CSR]:
         """A sparse matrix of the dataset's constants and its transpose, for these graphs."""
         links, transposed = pair
         bags = self.chunk.bags(links, self.number)
@@ -142,10 +142,10 @@ class Batch:
         return self._of_graphs(self._nodes.sizes)
 
     @cached_property
-    def members(self) -> Bags:
+    def members(self) -> CSR:
         """Row b sums over the nodes of graph b."""
         columns = torch.arange(len(self.node_feats), dtype=torch.int32, device=self.graphs.device)
-        return Bags(self._of_graphs(self._nodes.starts).int(), columns, None)
+        return CSR(self._of_graphs(self._nodes.starts).int(), columns, None)
 
     @cached_property
     def graph_of_node(self) -> Tensor:
@@ -226,7 +226,7 @@ class GraphLoader:
         return batches(self.dataset, order, self.batch_size)
 
 
-class InTurn:
+class ChainLoader:
     """The batches of several loaders, one after the other."""
 
     def __init__(self, loaders: Sequence[GraphLoader]):

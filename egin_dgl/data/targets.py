@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from egin_dgl.data.columns import NUMBER
-from egin_dgl.data.tables import Table
+from egin_dgl.data.readers.columns import NUMBER
+from egin_dgl.data.readers.tables import Table
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ranges import Such
 
@@ -25,31 +25,31 @@ def class_of(text: str) -> Class:
     return text
 
 
-def class_column(table: Table, label: object, need: bool) -> list[Class] | None:
-    """The classes in the column `label`; None where there is no such column and none is needed."""
-    if not isinstance(label, str):
-        raise ConfigError(f"dataset.label must be the name of one column, got {label}: {SINGLE}")
-    if not need and label not in table.columns:
+def class_column(table: Table, target: object, need: bool) -> list[Class] | None:
+    """The classes in the column `target`; None where there is no such column and none is needed."""
+    if not isinstance(target, str):
+        raise ConfigError(f"dataset.target must be the name of one column, got {target}: {SINGLE}")
+    if not need and target not in table.columns:
         return None
-    return [class_of(text) for text in table.column(label, "dataset.label")]
+    return [class_of(text) for text in table.column(target, "dataset.target")]
 
 
-def check_classes(classes: Sequence[Class], lines: Sequence[int], where: str, label: str) -> None:
+def check_classes(classes: Sequence[Class], lines: Sequence[int], where: str, target: str) -> None:
     """Refuse what cannot be learnt from: classes that are missing, measured, or all different."""
     missing = [line for value, line in zip(classes, lines, strict=True) if value is None]
     if missing:
         named = f"line{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing[:5]))}"
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise DataError(f"{where}, {named}{more}: no class in {label!r}; take such rows out for training")
+        raise DataError(f"{where}, {named}{more}: no class in {target!r}; take such rows out for training")
     texts = [value for value in classes if isinstance(value, str)]
     reals = [text for text in texts if NUMBER.fullmatch(text)]
     if reals and len(reals) == len(texts):
         line = lines[list(classes).index(reals[0])]
         raise DataError(
-            f"{where}, line {line}: {label!r} holds {reals[0]}, a measured number; {SINGLE}, so make classes of it first"
+            f"{where}, line {line}: {target!r} holds {reals[0]}, a measured number; {SINGLE}, so make classes of it first"
         )
     count = len(set(classes))
     if count > max(MANY, len(classes) / 2):
         raise DataError(
-            f"{where}: {label!r} has {count} different values in {len(classes)} rows; {SINGLE}, and most have one of their own"
+            f"{where}: {target!r} has {count} different values in {len(classes)} rows; {SINGLE}, and most have one of their own"
         )

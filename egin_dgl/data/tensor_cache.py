@@ -10,7 +10,7 @@ from typing import TypeVar
 from safetensors import SafetensorError
 from torch import Tensor
 
-from egin_dgl.data.sources import cache_dir
+from egin_dgl.data.readers.search_path import cache_dir
 from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import DataError, StorageError
 

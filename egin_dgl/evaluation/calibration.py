@@ -39,7 +39,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     return math.exp(min((float(found.x), 0.0), key=cost))
 
 
-def temperature_of(result: FoldResult) -> float | None:
+def fold_temperature(result: FoldResult) -> float | None:
     """Of the model that a fold kept, by its validation part; None without one: its probabilities are not calibrated."""
     logits, labels = result.validation_logits, result.validation_labels
     if logits is None or labels is None or not len(labels):
@@ -67,7 +67,7 @@ def calibration_of(results: Sequence[FoldResult]) -> dict | None:
 
     None without validation parts. Of a kernel machine, whose decision values are no probabilities, only `after` is told.
     """
-    temperatures = [temperature_of(result) for result in results]
+    temperatures = [fold_temperature(result) for result in results]
     if any(value is None for value in temperatures):
         return None
     rows = [result.test_logits[kept_record(result.history).epoch - 1].double() for result in results]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from egin_dgl.data.folds import Split
-from egin_dgl.evaluation.calibration import probabilities, temperature_of
+from egin_dgl.data.splits import Split
+from egin_dgl.evaluation.calibration import fold_temperature, probabilities
 from egin_dgl.evaluation.history import kept_record
 from egin_dgl.evaluation.result import FoldResult
 
@@ -24,7 +24,7 @@ class Prediction:
 def predictions_of(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> Iterator[Prediction]:
     """One for each test graph of each fold, by the model that the fold kept."""
     for result in results:
-        record, temperature = kept_record(result.history), temperature_of(result)
+        record, temperature = kept_record(result.history), fold_temperature(result)
         how = "validation" if record.validated else ("last" if record.C is None else "middle C")
         found = probabilities(result.test_logits[record.epoch - 1], temperature)
         rows = zip(splits[result.fold].test, result.test_labels.tolist(), found, strict=True)

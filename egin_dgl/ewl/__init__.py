@@ -6,7 +6,7 @@ import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.ewl.audit import Audit, audit, duplicate_groups
 from egin_dgl.ewl.features import ColorVocabulary
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.isomorphism import Verdict, tell_apart
+from egin_dgl.ewl.isomorphism import Verdict, distinguish
 from egin_dgl.ewl.refinement import Refinement, refine
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "duplicate_groups",
     "make_svm",
     "refine",
-    "tell_apart",
+    "distinguish",
 ]
 
 # What needs scikit-learn or matplotlib is imported when it is used.

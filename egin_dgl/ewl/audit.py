@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from egin_dgl.data.folds import Folds
+from egin_dgl.data.splits import Folds
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.isomorphism import Matcher

@@ -9,10 +9,10 @@ import dgl
 import numpy as np
 from torch import Tensor
 
-from egin_dgl.data.columns import Choice
 from egin_dgl.data.dataset import GraphDataset, Indices
-from egin_dgl.data.from_graphs import kind_of, read_graph
 from egin_dgl.data.ragged import gather_rows, offsets_of
+from egin_dgl.data.readers.columns import ColumnSelection
+from egin_dgl.data.readers.graph_objects import kind_of, read_graph
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, join_labels
 
@@ -105,7 +105,7 @@ def as_graph_set(
         edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
     elif kind_of(graphs):
         fields = [[name] if isinstance(name, str) else None for name in (node_labels, edge_labels)]
-        one = read_graph(graphs, Choice(fields[0]), Choice(fields[1]))
+        one = read_graph(graphs, ColumnSelection(fields[0]), ColumnSelection(fields[1]))
         offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
         nodes, node_labels = _columns(one.node_columns, node_labels, "node")
         edges, edge_labels = _columns(one.edge_columns, edge_labels, "edge")

@@ -34,7 +34,7 @@ class Verdict:
     witnesses: tuple[Witness, ...] = ()
 
     @property
-    def told_apart(self) -> bool:
+    def distinguished(self) -> bool:
         """Whether refinement alone showed that the graphs differ."""
         return bool(self.witnesses)
 
@@ -43,7 +43,7 @@ class Verdict:
 
     def __str__(self) -> str:
         name = self.method.upper()
-        if self.told_apart:
+        if self.distinguished:
             shown = [f"colour {w.color} on {w.first} and {w.second} nodes" for w in self.witnesses[:4]]
             more = f" and {len(self.witnesses) - 4} more" if len(self.witnesses) > 4 else ""
             return f"not isomorphic: {name} tells them apart at depth {self.depth}, {', '.join(shown)}{more}"
@@ -57,7 +57,7 @@ class Verdict:
         )
 
 
-def tell_apart(
+def distinguish(
     first: object,
     second: object,
     method: str = "e-wl",
@@ -78,7 +78,7 @@ def tell_apart(
         [as_graph_set(g, n, e, decimals) for g, (n, e) in zip((first, second), labels, strict=True)]
     )
     if len(pair) != 2:
-        raise DataError(f"tell_apart takes two single graphs, got {len(pair)} in all")
+        raise DataError(f"distinguish takes two single graphs, got {len(pair)} in all")
     depth = 0
     for depth, colors in enumerate(color_rounds(pair, method)):
         if witnesses := _witnesses(pair, colors):

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from egin_dgl.data.loader import Bags, Batch
+from egin_dgl.data.loader import CSR, Batch
 
 WIDE = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 SOME = torch.ones(64)
 
 
-def product(bags: Bags, x: Tensor) -> Tensor:
+def product(bags: CSR, x: Tensor) -> Tensor:
     """Row r is Σ weight · x[column] over the entries of the row: (C, D) -> (R, D). Not differentiable."""
     y = torch.embedding_bag(x, bags.columns, bags.starts, False, 0, False, bags.weights)[0]
     if not WIDE:
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
 
     apply: Callable[[Tensor], Tensor]
     transposed: Callable[[Tensor], Tensor]
-    bags: Bags | None = None  # S, where it is one sparse matrix
+    bags: CSR | None = None  # S, where it is one sparse matrix
 
     def __call__(self, x: Tensor) -> Tensor:
         """S x, differentiable."""
@@ -72,7 +72,7 @@ def _closed(batch: Batch) -> Sums:
     if beyond is None:
         return sparse(batch.bags(batch.constants.closed))
 
-    def over_all(bags: Bags, x: Tensor) -> Tensor:
+    def over_all(bags: CSR, x: Tensor) -> Tensor:
         total = product(batch.members, x).index_select(0, batch.graph_of_node)
         return total.add_(product(bags, x)) if len(bags.columns) else total
 
@@ -90,7 +90,7 @@ def pooled(batch: Batch) -> Sums:
     return Sums(lambda x: product(batch.members, x), lambda grad: grad.index_select(0, batch.graph_of_node))
 
 
-def sparse(pair: tuple[Bags, Bags]) -> Sums:
+def sparse(pair: tuple[CSR, CSR]) -> Sums:
     """The map of a sparse matrix."""
     bags, transposed = pair
     return Sums(lambda x: product(bags, x), lambda grad: product(transposed, grad), bags)

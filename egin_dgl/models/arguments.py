@@ -29,14 +29,14 @@ def gather_arguments(model: type) -> None:
     model.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
     told: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        told |= told_arguments(vars(cls).get("__doc__") or "")
+        told |= documented_arguments(vars(cls).get("__doc__") or "")
     lines = [f"    {name}: {told[name]}".replace("\n", "\n    ") for name in parameters if name in told]
     text = ARGS.sub("", inspect.cleandoc(model.__dict__.get("__doc__") or "")).rstrip()
     if lines:
         model.__doc__ = "\n".join([text, "", "Args:", *lines]).lstrip("\n") + "\n"
 
 
-def told_arguments(doc: str) -> dict[str, str]:
+def documented_arguments(doc: str) -> dict[str, str]:
     """What the Args section of a docstring says of each argument."""
     section = ARGS.search("\n" + inspect.cleandoc(doc))
     return dict(NAMED.findall(inspect.cleandoc("\n" + section["lines"]))) if section else {}

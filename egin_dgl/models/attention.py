@@ -20,7 +20,7 @@ class AttentionNetwork(GraphClassifier):
         info: sizes of the data.
         make_layer: ``make_layer(dim, head_dim) -> layer`` for `dim` input features.
         hidden_dim: features of a node after each layer, all heads together.
-        layers: message-passing layers.
+        num_layers: message-passing layers.
         heads: of each layer; must divide hidden_dim.
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
@@ -30,14 +30,15 @@ class AttentionNetwork(GraphClassifier):
         info: DatasetInfo,
         make_layer: Callable[[int, int], nn.Module],
         hidden_dim: Width = 64,
-        layers: Layers = 4,
+        num_layers: Layers = 4,
         heads: Count = 8,
         **classifier,
     ):
         if heads < 1 or hidden_dim % heads:
             raise ValueError(f"heads must divide hidden_dim, got {heads} heads for {hidden_dim}")
         convs = [
-            make_layer(dim, hidden_dim // heads) for dim in layer_inputs(info.node_dim, hidden_dim, layers)
+            make_layer(dim, hidden_dim // heads)
+            for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)
         ]
         super().__init__(info, convs, hidden_dim, **classifier)
 

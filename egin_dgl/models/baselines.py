@@ -43,7 +43,7 @@ class MLPBag(GraphModel):
     Args:
         info: sizes of the data.
         hidden_dim: features between the linear maps.
-        layers: linear maps.
+        num_layers: linear maps.
         dropout: between them.
     """
 
@@ -53,11 +53,13 @@ class MLPBag(GraphModel):
     uses_structure = False
 
     def __init__(
-        self, info: DatasetInfo, hidden_dim: Width = 64, layers: Layers = 3, dropout: Fraction = 0.5
+        self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 3, dropout: Fraction = 0.5
     ):
         super().__init__()
         self.sum_nodes = SumPooling()
-        self.mlp = MLP(info.node_dim + info.edge_dim, hidden_dim, info.classes, depth=layers, dropout=dropout)
+        self.mlp = MLP(
+            info.node_dim + info.edge_dim, hidden_dim, info.classes, depth=num_layers, dropout=dropout
+        )
 
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         with graph.local_scope():

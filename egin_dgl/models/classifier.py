@@ -124,8 +124,8 @@ class GraphClassifier(GraphModel):
         return [pool(batch, h, self.readout) for h in depths]
 
 
-def layer_inputs(node_dim: int, hidden_dim: int, layers: int) -> list[int]:
-    """The input size of each of `layers` layers."""
-    if not isinstance(layers, int) or layers < 1:
-        raise ValueError(f"layers must be a positive integer, got {layers!r}")
-    return [node_dim] + [hidden_dim] * (layers - 1)
+def layer_inputs(node_dim: int, hidden_dim: int, num_layers: int) -> list[int]:
+    """The input size of each of `num_layers` layers."""
+    if not isinstance(num_layers, int) or num_layers < 1:
+        raise ValueError(f"num_layers must be a positive integer, got {num_layers!r}")
+    return [node_dim] + [hidden_dim] * (num_layers - 1)

@@ -24,7 +24,7 @@ class DGCNN(GraphModel):
     Args:
         info: sizes of the data, with the sizes of the training graphs.
         hidden_dim: channels of each layer but the last.
-        layers: graph convolutions before the last.
+        num_layers: graph convolutions before the last.
         k: nodes kept of each graph; None: so many that the share `reach` of the training graphs has at least k.
         reach: that share, 0 to 1.
         conv_dims: channels of the two 1-D convolutions.
@@ -41,7 +41,7 @@ class DGCNN(GraphModel):
         self,
         info: DatasetInfo,
         hidden_dim: Width = 32,
-        layers: Layers = 3,
+        num_layers: Layers = 3,
         k: KeptNodes | None = None,
         reach: Fraction = 0.6,
         conv_dims: tuple[Width, Width] = (16, 32),
@@ -52,7 +52,7 @@ class DGCNN(GraphModel):
         k = choose_k(info, reach) if k is None else k
         if k < SMALLEST_K:
             raise ValueError(f"k must be at least {SMALLEST_K}, got {k}")
-        widths = [hidden_dim] * layers + [1]
+        widths = [hidden_dim] * num_layers + [1]
         inputs = layer_inputs(info.node_dim, hidden_dim, len(widths))
         self.convs = nn.ModuleList(DGCNNConv(*size) for size in zip(inputs, widths, strict=True))
         self.pool = SortPool(k)

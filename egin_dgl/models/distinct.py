@@ -13,7 +13,7 @@ from torch import Tensor
 
 from egin_dgl.data.constants import distinct_rows
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.loader import Bags, Batch
+from egin_dgl.data.loader import CSR, Batch
 from egin_dgl.data.ragged import row_places
 from egin_dgl.ewl.inputs import GraphSet
 from egin_dgl.ewl.refinement import refine
@@ -36,13 +36,13 @@ class Distinct:
     """All depths of one batch, the input first; what is made of a batch's sparse matrices is kept."""
 
     depths: list[Depth]
-    made: dict[tuple[int, int], tuple[Bags, Bags]] = field(default_factory=dict)
+    made: dict[tuple[int, int], tuple[CSR, CSR]] = field(default_factory=dict)
 
     def own(self, depth: int) -> Tensor:
         """Where the nodes of this depth's rows are among the rows of the depth before: (U,)."""
         return self.depths[depth - 1].row[self.depths[depth].nodes]
 
-    def sums(self, of_nodes: Bags, depth: int, rows: int) -> Sums:
+    def sums(self, of_nodes: CSR, depth: int, rows: int) -> Sums:
         """The sums into the rows of a depth, from those of the depth before; `rows` of the matrix belong to a node."""
         key = id(of_nodes), depth
         if key not in self.made:  # with the matrix itself, whose id is then no other's
@@ -52,13 +52,13 @@ class Distinct:
             places, lengths = row_places(ends.long(), chosen)
             columns = self.depths[depth - 1].row[of_nodes.columns.long()[places]]
             weights = None if of_nodes.weights is None else of_nodes.weights[places]
-            self.made[key] = of_nodes, Bags((lengths.cumsum(0) - lengths).int(), columns, weights)
+            self.made[key] = of_nodes, CSR((lengths.cumsum(0) - lengths).int(), columns, weights)
         bags = self.made[key][1]
         return Sums(lambda x: product(bags, x), never_asked)
 
-    def pool(self, members: Bags, depth: int, h: Tensor) -> Tensor:
+    def pool(self, members: CSR, depth: int, h: Tensor) -> Tensor:
         """Sums over the nodes of each graph: (U, D) -> (B, D)."""
-        return product(Bags(members.starts, self.depths[depth].row, None), h)
+        return product(CSR(members.starts, self.depths[depth].row, None), h)
 
 
 def never_asked(grad: Tensor) -> Tensor:

@@ -28,13 +28,13 @@ class ChannelNetwork(GraphClassifier):
     Args:
         info: sizes of the data.
         hidden_dim: features of a node and channel after each layer; a node has channels times as many.
-        layers: message-passing layers.
+        num_layers: message-passing layers.
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
-    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, layers: Layers = 4, **classifier):
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 4, **classifier):
         width = hidden_dim * (info.edge_dim + info.edge_attributes + 1)
-        convs = [self.make_layer(dim, hidden_dim) for dim in layer_inputs(info.node_dim, width, layers)]
+        convs = [self.make_layer(dim, hidden_dim) for dim in layer_inputs(info.node_dim, width, num_layers)]
         super().__init__(info, convs, width, **classifier)
         self.signed = info.edge_attributes
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from egin_dgl.data.loader import Bags, Batch
+from egin_dgl.data.loader import CSR, Batch
 from egin_dgl.layers.sum_layer import Messages, SumLayer
 from egin_dgl.layers.sums import Sums, pooled
 from egin_dgl.models.distinct import Distinct
@@ -183,7 +183,7 @@ class Network:
             depths.append(layer.forward(depths[-1], partial(NormBlock.measured, shares=rows)))
         return self.scores.forward(depths)
 
-    def measured_on(self, rows: Distinct, members: Bags) -> Tensor:
+    def measured_on(self, rows: Distinct, members: CSR) -> Tensor:
         """The same, computing each of the rows that the nodes are distinct in once."""
         h = self.node_feats.index_select(0, rows.depths[0].nodes)
         sums = [rows.pool(members, 0, h)]

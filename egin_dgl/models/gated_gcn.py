@@ -19,7 +19,7 @@ class GatedGCN(GraphClassifier):
 
     Args:
         hidden_dim: features of a node, and of an edge, after each layer.
-        layers: message-passing layers.
+        num_layers: message-passing layers.
         norm: batch, layer or none, between layers, of nodes and of edges.
     """
 
@@ -31,13 +31,13 @@ class GatedGCN(GraphClassifier):
         self,
         info: DatasetInfo,
         hidden_dim: Width = 64,
-        layers: Layers = 4,
+        num_layers: Layers = 4,
         norm: Norm = "batch",
         **classifier,
     ):
         sizes = zip(
-            layer_inputs(info.node_dim, hidden_dim, layers),
-            layer_inputs(info.edge_dim, hidden_dim, layers),
+            layer_inputs(info.node_dim, hidden_dim, num_layers),
+            layer_inputs(info.edge_dim, hidden_dim, num_layers),
             strict=True,
         )
         convs = [GatedGCNConv(node_dim, edge_dim, hidden_dim) for node_dim, edge_dim in sizes]

@@ -19,7 +19,7 @@ class IsomorphismNetwork(GraphClassifier):
         make_layer: ``make_layer(mlp, dim) -> layer`` for `dim` input features, where ``mlp(in_dim)`` makes the MLP
             that ends the layer.
         hidden_dim: features of a node after each layer.
-        layers: message-passing layers.
+        num_layers: message-passing layers.
         mlp_layers: linear maps in the MLP of a layer.
         mlp_dropout: dropout inside that MLP.
         learn_eps: learn the ε of every layer (GIN-ε, EGIN-ε) or leave it at zero (GIN, EGIN).
@@ -32,7 +32,7 @@ class IsomorphismNetwork(GraphClassifier):
         info: DatasetInfo,
         make_layer: Callable[[Callable[[int], MLP], int], nn.Module],
         hidden_dim: Width = 64,
-        layers: Layers = 4,
+        num_layers: Layers = 4,
         mlp_layers: Layers = 2,
         mlp_dropout: Fraction = 0.0,
         learn_eps: bool = False,
@@ -42,7 +42,7 @@ class IsomorphismNetwork(GraphClassifier):
         def mlp(in_dim: int) -> MLP:
             return MLP(in_dim, hidden_dim, hidden_dim, mlp_layers, mlp_dropout, norm)
 
-        convs = [make_layer(mlp, dim) for dim in layer_inputs(info.node_dim, hidden_dim, layers)]
+        convs = [make_layer(mlp, dim) for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)]
         super().__init__(info, convs, hidden_dim, norm=norm, **classifier)
         self.learn_eps = learn_eps
 

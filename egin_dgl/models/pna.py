@@ -30,7 +30,7 @@ class PNA(GraphClassifier):
     Args:
         info: sizes of the data, with the degrees of the training graphs.
         hidden_dim: features of a node after each layer.
-        layers: message-passing layers.
+        num_layers: message-passing layers.
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
@@ -38,11 +38,11 @@ class PNA(GraphClassifier):
     paper = "Corso et al., NeurIPS 2020"
     when = "accuracy before speed, on graphs of varied degrees"
 
-    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, layers: Layers = 4, **classifier):
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 4, **classifier):
         delta = info.mean_log_degree or 1.0  # 1 where no training graph has an edge, or degrees are not known
         convs = [
             PNALayer(PNAConv(dim, hidden_dim, AGGREGATORS, SCALERS, delta, edge_feat_size=info.edge_dim))
-            for dim in layer_inputs(info.node_dim, hidden_dim, layers)
+            for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)
         ]
         super().__init__(info, convs, hidden_dim, **classifier)
 

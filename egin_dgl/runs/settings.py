@@ -16,7 +16,7 @@ LONGEST_CHAIN = 5  # of references to references
 SINCE = {"reproducible": False}
 SINCE_IN: dict[str, dict[str, object]] = {
     "cv": {"split_by": None},
-    "trainer": {"select_window": 1, "average": None, "statistics": "running", "warmup": 0},
+    "trainer": {"monitor_window": 1, "ema_decay": None, "bn_statistics": "running", "warmup_epochs": 0},
 }
 
 
@@ -29,7 +29,7 @@ def settings_in(content: dict) -> Settings:
     """The same of a configuration as JSON could hold it."""
     known = of_any_version(content)
     settings = {group: known[group] for group in GROUPS}
-    settings["trainer"].pop("workers", None)
+    settings["trainer"].pop("fold_workers", None)
     return settings
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.folds import Split
+from egin_dgl.data.splits import Split
 from egin_dgl.data.transform import Transform
 from egin_dgl.evaluation.history import EpochRecord
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
-from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.options import TrainerOptions
 
 MakeModel = Callable[[DatasetInfo], GraphModel | WLKernelSVM]
@@ -39,7 +39,7 @@ class FoldJob:
     fold: int
     seed: int
     split: Split
-    folder: FoldFolder
+    folder: FoldDir
     train: "TrainFold"
     device: torch.device
     recipe: Recipe

@@ -9,8 +9,8 @@ import numpy as np
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.evaluation.history import History, best_on_validation
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.training.engine import train_fold
 from egin_dgl.training.job import FoldJob, OnEpoch, Recipe
+from egin_dgl.training.trainer import train_fold
 
 log = logging.getLogger(__name__)
 

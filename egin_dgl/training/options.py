@@ -21,9 +21,9 @@ from egin_dgl.ranges import (
 )
 from egin_dgl.training.device import is_device
 
-STATISTICS = ("exact", "sample", "running")
+STATISTICS = ("precise", "sample", "running")
 PRECISIONS = ("fp32", "bf16", "fp16")
-SELECT_BY = tuple(name for name, metric in METRICS.items() if not metric.is_loss)
+MONITORED = tuple(name for name, metric in METRICS.items() if not metric.is_loss)
 
 
 class AskedOfModels(TypedDict, total=False):
@@ -46,19 +46,19 @@ class TrainerOptions(Options):
     precision: Annotated[str, OneOf(PRECISIONS)] = "fp32"
     standardize: bool = False
     class_weights: Literal["balanced"] | None = None
-    select_by: Annotated[str, OneOf(SELECT_BY)] = "accuracy"
-    select_window: Count = 1
-    average: BelowOne | None = None
-    statistics: Annotated[str, OneOf(STATISTICS)] = "exact"
-    warmup: CountOrZero = 0
-    workers: Annotated[int, Range(1, 1024)] | None = None
+    monitor: Annotated[str, OneOf(MONITORED)] = "accuracy"
+    monitor_window: Count = 1
+    ema_decay: BelowOne | None = None
+    bn_statistics: Annotated[str, OneOf(STATISTICS)] = "precise"
+    warmup_epochs: CountOrZero = 0
+    fold_workers: Annotated[int, Range(1, 1024)] | None = None
     checkpoint_every: Count = 10
     model: AskedOfModels | None = None
 
     @property
     def window(self) -> int:
         """Epochs that a choice averages over: no more than there are."""
-        return min(self.select_window, self.epochs)
+        return min(self.monitor_window, self.epochs)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class CvOptions(Options):
     split_by: Literal["scaffold"] | None = None
     group_duplicates: bool = False
     grid: Mapping[str, Mapping[str, Sequence[Any]]] | None = None
-    final: bool = False
+    refit: bool = False
     holdout: bool = False
 
 

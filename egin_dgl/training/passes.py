@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset, Indices
-from egin_dgl.data.loader import Batch, GraphLoader, InTurn
+from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.models.fused import Step
 from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
-from egin_dgl.training.evaluated import EvaluatedModel
+from egin_dgl.training.ema import ModelEma
+from egin_dgl.training.flat_parameters import FlatParameters, take_step
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.weights import FlatWeights, take_step
 
 if TYPE_CHECKING:
     from torch.amp import GradScaler
@@ -40,12 +40,12 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class InTraining:
+class TrainingState:
     """All that a step changes, and what it goes by."""
 
     model: nn.Module
-    weights: FlatWeights
-    evaluated: EvaluatedModel
+    weights: FlatParameters
+    evaluated: ModelEma
     optimizer: torch.optim.Optimizer
     scaler: GradScaler
     options: TrainerOptions
@@ -87,18 +87,18 @@ class InTraining:
 
     def gradients(self, batch: Batch, by_hand: Step | None) -> tuple[Tensor, Tensor]:
         """Those of a batch added to the weights' own; its loss and class scores."""
-        loss_of = partial(with_gradient, labels=batch.labels, weights=self.class_weights)
+        loss_of = partial(cross_entropy_with_gradient, labels=batch.labels, weights=self.class_weights)
         if by_hand and (done := by_hand(batch, loss_of)):
             return done
-        scores = scores_of(self.model, batch, self.options)
+        scores = compute_logits(self.model, batch, self.options)
         loss = cross_entropy(scores, batch.labels, self.class_weights)
         self.scaler.scale(loss).backward()
         return loss.detach(), scores.detach()
 
     def warm_up(self, rates: Sequence[float], step: int, steps: int) -> None:
-        """The learning rate rises in a line over the first `warmup` epochs; `step` counts from 1."""
-        if step <= self.options.warmup * steps + 1:
-            share = min(1.0, step / max(1, self.options.warmup * steps))
+        """The learning rate rises in a line over the first `warmup_epochs` epochs; `step` counts from 1."""
+        if step <= self.options.warmup_epochs * steps + 1:
+            share = min(1.0, step / max(1, self.options.warmup_epochs * steps))
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * share
 
@@ -109,7 +109,9 @@ def diverged(what: str) -> TrainingError:
     )
 
 
-def with_gradient(scores: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+def cross_entropy_with_gradient(
+    scores: Tensor, labels: Tensor, weights: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Cross-entropy of class scores (B, classes) and its gradient by them: the operations that autograd itself calls."""
     aten, mean = torch.ops.aten, 1
     log_p = scores.log_softmax(dim=1)
@@ -118,16 +120,16 @@ def with_gradient(scores: Tensor, labels: Tensor, weights: Tensor | None) -> tup
     return loss, aten._log_softmax_backward_data.default(to_log_p, log_p, 1, scores.dtype)
 
 
-def scores_of(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
+def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
     """Class scores (B, classes) in full precision, computed in the precision that was asked for."""
     with mixed_precision(batch.labels.device, options):
         return logits_of(model, batch).float()
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, loader: GraphLoader | InTurn, options: TrainerOptions) -> Evaluation:
+def evaluate(model: nn.Module, loader: GraphLoader | ChainLoader, options: TrainerOptions) -> Evaluation:
     model.eval()
-    scores = torch.cat([scores_of(model, batch, options) for batch in loader])
+    scores = torch.cat([compute_logits(model, batch, options) for batch in loader])
     return judged(scores, torch.cat([batch.labels for batch in loader]))
 
 
@@ -153,9 +155,9 @@ def mixed_precision(device: torch.device, options: TrainerOptions) -> torch.auto
     return torch.autocast(device.type, dtype=dtype, enabled=options.precision != "fp32")
 
 
-def measuring_batches(
+def precise_bn_batches(
     dataset: GraphDataset, graphs: Indices, sample: bool = False, generator: torch.Generator | None = None
-) -> InTurn:
+) -> ChainLoader:
     """The graphs in batches of at most MOST_ROWS nodes and edges, or of one graph; as a `sample`, one such batch drawn at
     random, in the order of the graphs."""
     measured = torch.as_tensor(graphs, dtype=torch.int64)
@@ -164,7 +166,7 @@ def measuring_batches(
         drawn = measured[torch.randperm(len(measured), generator=generator)]
         measured = drawn[: next(iter(runs_within(sizes[drawn], MOST_ROWS)), 0)].sort().values
     runs = list(runs_within(sizes[measured], MOST_ROWS))
-    return InTurn([GraphLoader(dataset, run, len(run)) for run in measured.split(runs)])
+    return ChainLoader([GraphLoader(dataset, run, len(run)) for run in measured.split(runs)])
 
 
 def runs_within(sizes: Tensor, most: int) -> Iterator[int]:
@@ -177,6 +179,6 @@ def runs_within(sizes: Tensor, most: int) -> Iterator[int]:
         start, before = end, int(ends[end - 1])
 
 
-def all_batches(dataset: GraphDataset) -> InTurn:
+def all_batches(dataset: GraphDataset) -> ChainLoader:
     """All graphs, in order."""
-    return measuring_batches(dataset, range(len(dataset)))
+    return precise_bn_batches(dataset, range(len(dataset)))

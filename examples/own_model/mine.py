@@ -12,9 +12,9 @@ class Mine(GraphClassifier):
     paper = "who, where, when"
     when = "one line on when to use it"
 
-    def __init__(self, info: DatasetInfo, hidden_dim: int = 32, layers: int = 2, **classifier):
+    def __init__(self, info: DatasetInfo, hidden_dim: int = 32, num_layers: int = 2, **classifier):
         convs = [
             EGINConv(MLP(dim + info.edge_dim, hidden_dim, hidden_dim))
-            for dim in layer_inputs(info.node_dim, hidden_dim, layers)
+            for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)
         ]
         super().__init__(info, convs, hidden_dim, **classifier)

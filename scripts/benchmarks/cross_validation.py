@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from egin_dgl.arithmetic import processor
-from egin_dgl.training.cores import cores
+from egin_dgl.training.parallel.resources import cores
 
 SCRIPTS = Path(__file__).resolve().parent.parent
 EPOCHS = {"MUTAG": 100, "PTC_MR": 50, "Cuneiform": 100}

@@ -62,7 +62,7 @@ def random_graphs(graphs: int, edges: int, edge_features: int) -> GraphDataset:
 def step_cost(model: str, sizes: dict[str, int], turns: int) -> tuple[float, float]:
     """Milliseconds of a step, and MiB at its peak above what was there before."""
     data = random_graphs(sizes["graphs"], sizes["edges"], sizes["edge_features"])
-    made = OURS[model](data.info, hidden_dim=sizes["hidden"], layers=4)
+    made = OURS[model](data.info, hidden_dim=sizes["hidden"], num_layers=4)
     step = trained_stepper(made, our_batches(data, sizes["graphs"]))
     step()  # makes what is kept for the whole training
     before = reset_peak()

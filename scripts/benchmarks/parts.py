@@ -71,7 +71,7 @@ def again(calls: list[tuple]) -> None:
 def measured(dataset: GraphDataset, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     found = {}
     for name in options.models.split(","):
-        model = OURS[name](dataset.info, hidden_dim=HIDDEN, layers=LAYERS)
+        model = OURS[name](dataset.info, hidden_dim=HIDDEN, num_layers=LAYERS)
         found[name] = parts(trained_stepper(model, our_batches(dataset, options.batch_size)), options.turns)
     return found
 

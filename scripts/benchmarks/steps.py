@@ -25,8 +25,8 @@ from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
 from egin_dgl.models.model import logits_of, stepper_of
-from egin_dgl.training.passes import with_gradient
-from egin_dgl.training.weights import FlatWeights, take_step
+from egin_dgl.training.flat_parameters import FlatParameters, take_step
+from egin_dgl.training.passes import cross_entropy_with_gradient
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "GIN": GIN}
 DATASETS = ("MUTAG", "Cuneiform", "AIDS", "COX2_MD")
@@ -64,7 +64,7 @@ def stepper(model: nn.Module, batches: Iterator, call: Callable) -> Callable[[],
 def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
     """A function that takes one step as training does."""
     model.train()
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     optimizer = torch.optim.Adam(weights.tensors, lr=1e-3, fused=True)
 
     by_hand = stepper_of(model)
@@ -72,7 +72,7 @@ def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
     def step() -> None:
         batch, labels = next(batches)
         weights.clear_gradients()
-        if by_hand(batch, partial(with_gradient, labels=labels, weights=None)) is None:
+        if by_hand(batch, partial(cross_entropy_with_gradient, labels=labels, weights=None)) is None:
             cross_entropy(logits_of(model, batch), labels).backward()
         take_step(optimizer)
 
@@ -83,7 +83,7 @@ def sides(dataset: GraphDataset, batch_size: int) -> dict[str, Callable[[], None
     info = dataset.info
     found = {}
     for name, make in OURS.items():
-        models = [make(info, hidden_dim=HIDDEN, layers=LAYERS) for _ in range(2)]
+        models = [make(info, hidden_dim=HIDDEN, num_layers=LAYERS) for _ in range(2)]
         found[f"{name} plain"] = stepper(models[0], our_batches(dataset, batch_size), logits_of)
         found[name] = trained_stepper(models[1], our_batches(dataset, batch_size))
     for name, edges in (("PyG GINE", True), ("PyG GIN", False)):

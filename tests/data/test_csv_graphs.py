@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from egin_dgl.data import load_tu
-from egin_dgl.data.columns import Choice
-from egin_dgl.data.csv_graphs import load_csv, read_csv_graphs
 from egin_dgl.data.dataset import TENSORS
-from egin_dgl.data.sources import find_raw
-from egin_dgl.data.tu import read_tu
+from egin_dgl.data.readers.columns import ColumnSelection
+from egin_dgl.data.readers.csv_graphs import load_csv, read_csv_graphs
+from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
 
 # Graph a is the path x - y - z, graph b the edge 1 - 2; nodes of the two graphs are listed in turn.
@@ -59,13 +59,13 @@ def test_everything_is_kept(folder):
 
 
 def test_the_cache_gives_the_same(folder, tmp_path):
-    first, again = (load_csv(folder(), part="fold") for _ in range(2))
+    first, again = (load_csv(folder(), split_column="fold") for _ in range(2))
     assert len(list((tmp_path / "cache" / "processed").iterdir())) == 1
     assert all(torch.equal(getattr(first, key), getattr(again, key)) for key in TENSORS)
     for key in ("ids", "parts", "info", "vocabulary", "digest"):
         assert getattr(first, key) == getattr(again, key)
     assert first.parts == ("train", "test")
-    other = load_csv(folder(edges=GOOD["edges"].replace("single", "triple")), part="fold")
+    other = load_csv(folder(edges=GOOD["edges"].replace("single", "triple")), split_column="fold")
     assert other.digest != first.digest and "bond=triple" in other.info.edge_names
 
 
@@ -169,7 +169,7 @@ BAD = {
     "no id": ({"graphs": "name,label\na,1\n"}, "graphs.csv has no column 'id', only 'name', 'label'"),
     "no label": (
         {"graphs": "id,y\na,1\nb,0\n"},
-        "graphs.csv has no column 'label', only 'id', 'y': say dataset.label",
+        "graphs.csv has no column 'label', only 'id', 'y': say dataset.target",
     ),
     "id twice": ({"graphs": "id,label\na,1\nb,2\na,1\n"}, "graphs.csv, line 4: graph 'a' is listed before"),
     "column twice": ({"nodes": "graph,node,graph\n"}, "nodes.csv, line 1: two columns are called 'graph'"),
@@ -269,11 +269,11 @@ def test_faults_of_options(folder, tmp_path):
     with pytest.raises(
         ConfigError, match="must be the name of one column, got .*single-label classification"
     ):
-        load_csv(place, label=["label", "fold"])
+        load_csv(place, target=["label", "fold"])
     with pytest.raises(DataError, match="nowhere is not a folder"):
         load_csv(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="graphs.csv has no column 'split'.*dataset.part"):
-        load_csv(place, part="split")
+    with pytest.raises(DataError, match="graphs.csv has no column 'split'.*dataset.split_column"):
+        load_csv(place, split_column="split")
     many = "id,label\n" + "".join(f"g{i},{i}\n" for i in range(30))
     with pytest.raises(DataError, match="'label' has 30 different values in 30 rows"):
         load_csv(folder(graphs=many))
@@ -301,7 +301,9 @@ def test_no_damage_gives_anything_but_graphs_or_a_sentence(folder):
                 data = data or bytearray(b"\n")
             changes[name] = bytes(data)
         try:
-            arrays = read_csv_graphs(folder(**changes), "label", None, Choice(), Choice(), need_labels=False)
+            arrays = read_csv_graphs(
+                folder(**changes), "label", None, ColumnSelection(), ColumnSelection(), need_labels=False
+            )
             assert len(arrays.ids) == arrays.graphs and len(arrays.src) == len(arrays.dst)
         except DataError as error:
             refused += 1

@@ -12,7 +12,7 @@ import torch
 from dgl.dataloading import GraphDataLoader
 
 from egin_dgl.data import GraphDataset, load_tu
-from egin_dgl.data.load import processed as processed_cache
+from egin_dgl.data.prepare import processed as processed_cache
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.errors import ConfigError, DataError
 

@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from egin_dgl.data.dataset import from_arrays
-from egin_dgl.data.molecules import read_molecule, scaffold_groups
-from egin_dgl.data.readers import graph_options, open_graphs
-from egin_dgl.data.smiles import load_smiles
+from egin_dgl.data.readers.detect import graph_options, open_graphs
+from egin_dgl.data.readers.molecules import read_molecule, scaffold_groups
+from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.errors import ConfigError, DataError
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
 
 TABLE = "id,smiles,activity\nethanol,CCO,no\nphenol,Oc1ccccc1,yes\nacetone,CC(C)=O,yes\namine,CCN,no\n"
 SETTINGS = {
-    "_target_": "egin_dgl.data.smiles.load_smiles",
+    "_target_": "egin_dgl.data.readers.smiles.load_smiles",
     "smiles": "smiles",
-    "label": "activity",
+    "target": "activity",
     "id": None,
 }
 
@@ -83,7 +83,7 @@ def test_what_is_no_molecule(bad):
 
 
 def test_a_table_of_molecules(table):
-    data, again = (load_smiles(table(), label="activity") for _ in range(2))
+    data, again = (load_smiles(table(), target="activity") for _ in range(2))
     assert data.info.name == "molecules" and data.ids == ("ethanol", "phenol", "acetone", "amine")
     assert data.info.node_names == ("atom=C", "atom=N", "atom=O")
     assert data.info.edge_names == ("bond=aromatic", "bond=double", "bond=single")
@@ -102,17 +102,17 @@ def test_a_table_of_molecules(table):
     ids=["semicolons", "tabs", "gzip"],
 )
 def test_dialects(table, rewrite):
-    plain, other = load_smiles(table(), label="activity"), table(rewrite(TABLE), "other.csv")
-    assert torch.equal(load_smiles(other, label="activity").edge_feats, plain.edge_feats)
+    plain, other = load_smiles(table(), target="activity"), table(rewrite(TABLE), "other.csv")
+    assert torch.equal(load_smiles(other, target="activity").edge_feats, plain.edge_feats)
 
 
 def test_an_unreadable_molecule_is_refused_or_left_out(table):
     path = table(TABLE + "odd,C1CC,yes\nlast,CCC,no\nworse,xx,no\n")
     with pytest.raises(
-        DataError, match="line 6: molecule 'odd': 'C1CC' is not a molecule.*dataset.unreadable=skip"
+        DataError, match="line 6: molecule 'odd': 'C1CC' is not a molecule.*dataset.on_invalid=skip"
     ):
-        load_smiles(path, label="activity")
-    data = load_smiles(path, label="activity", unreadable="skip")
+        load_smiles(path, target="activity")
+    data = load_smiles(path, target="activity", on_invalid="skip")
     assert data.ids[-1] == "last" and len(data) == 5
     assert (
         "2 molecule(s) left out: " in data.notes[0]
@@ -124,7 +124,7 @@ def test_an_unreadable_molecule_is_refused_or_left_out(table):
 def test_names_are_lines_where_nothing_else_is_said(table):
     data = load_smiles(table("smiles,label\nCCO,a\n\nCCN,b\n"))
     assert data.ids == ("2", "4")
-    assert load_smiles(table(), label="activity", id="smiles").ids[0] == "CCO"
+    assert load_smiles(table(), target="activity", id="smiles").ids[0] == "CCO"
 
 
 BAD = {
@@ -133,19 +133,19 @@ BAD = {
         DataError,
         "has no column 'SMILES', only 'id', 'smiles', 'activity': say",
     ),
-    "no label": ({"label": "label"}, DataError, "has no column 'label', only .*: say dataset.label=NAME"),
-    "two labels": ({"label": ["activity", "id"]}, ConfigError, "single-label classification"),
+    "no label": ({"target": "label"}, DataError, "has no column 'label', only .*: say dataset.target=NAME"),
+    "two labels": ({"target": ["activity", "id"]}, ConfigError, "single-label classification"),
     "features": ({"features": "all"}, ConfigError, "dataset.features must be tu or rich, got 'all'"),
-    "unreadable": ({"unreadable": "ignore"}, ConfigError, "dataset.unreadable must be skip or refuse"),
+    "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be skip or raise"),
     "no id": ({"id": "name"}, DataError, "has no column 'name'.*dataset.id"),
-    "no part": ({"part": "fold"}, DataError, "has no column 'fold'.*dataset.part"),
+    "no part": ({"split_column": "fold"}, DataError, "has no column 'fold'.*dataset.split_column"),
 }
 
 
 @pytest.mark.parametrize(("options", "kind", "message"), BAD.values(), ids=BAD.keys())
 def test_faults_of_options(table, options, kind, message):
     with pytest.raises(kind, match=message):
-        load_smiles(table(), **{"label": "activity"} | options)
+        load_smiles(table(), **{"target": "activity"} | options)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_faults_of_options(table, options, kind, message):
 )
 def test_classes_that_cannot_be_learnt(table, rows, message):
     with pytest.raises(DataError, match=message):
-        load_smiles(table("id,smiles,activity\n" + rows), label="activity")
+        load_smiles(table("id,smiles,activity\n" + rows), target="activity")
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -171,9 +171,9 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_rdkit_is_silent_and_its_absence_a_sentence(table, tmp_path):
-    code = "from egin_dgl.data.smiles import load_smiles\n"
+    code = "from egin_dgl.data.readers.smiles import load_smiles\n"
     code += (
-        f"load_smiles({str(table(TABLE + 'x,C1CC,no'))!r}, label='activity', unreadable='skip', cache=False)"
+        f"load_smiles({str(table(TABLE + 'x,C1CC,no'))!r}, target='activity', on_invalid='skip', cache=False)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0 and "SMILES Parse Error" not in done.stderr and "left out" in done.stderr
@@ -191,7 +191,7 @@ def test_rdkit_is_silent_and_its_absence_a_sentence(table, tmp_path):
 
 
 def test_new_molecules_are_read_as_the_old(table):
-    old = load_smiles(table(), label="activity")
+    old = load_smiles(table(), target="activity")
     new = table("name;smiles;id\nx;CC[Se]C;1\ny;C1CC;2\nz;OCC;3\n", "new.csv")
     (arrays,) = open_graphs(new, SETTINGS)
     assert arrays.graph_labels is None and arrays.ids == ("1", "3") and arrays.smiles == ("CC[Se]C", "OCC")
@@ -213,7 +213,7 @@ def test_chunks_join_to_the_whole(table):
     assert [len(id) for chunk in chunks for id in chunk.smiles] == list(range(1, 30))
     assert sum(len(chunk.skipped) for chunk in chunks) == 5 and "line 31" in chunks[-2].skipped[0]
     assert [label for chunk in chunks for label in chunk.graph_labels] == [n % 2 for n in range(1, 30)]
-    old = load_smiles(table(), label="activity")
+    old = load_smiles(table(), target="activity")
     for chunk in chunks:  # the first has a molecule of one atom, the last has none
         data = from_arrays(chunk, "new", vocabulary=old.vocabulary, class_names=("0", "1"))
         assert len(data) == chunk.graphs and data.edge_feats.shape[1] == 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from egin_dgl.data.tables import read_pieces, read_table
+from egin_dgl.data.readers.tables import read_pieces, read_table
 from egin_dgl.errors import DataError
 
 TEXT = 'name,x,\n"one\nand two", 1 ,0\n\nthree\n , ,\nfour,4,"1\n2"\nfive,5,2\n\n'

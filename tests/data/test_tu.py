@@ -9,8 +9,8 @@ import pytest
 from damage import damaged
 
 from egin_dgl.data.arrays import GraphArrays, arrange_edges
-from egin_dgl.data.sources import find_raw
-from egin_dgl.data.tu import read_tu
+from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
 
 ROOT = os.environ.get("EGIN_DATA_ROOT")
@@ -213,7 +213,7 @@ def test_a_fault_is_one_sentence_with_file_and_line(read, tmp_path, change, mess
 # --- edges ---------------------------------------------------------------------------------------------------------
 
 
-def arrays_of(edges, nodes=4, graphs=None):
+def graphs_to_arrays(edges, nodes=4, graphs=None):
     src, dst = np.array(edges).T
     node_graph = np.array(graphs or [0] * nodes)
     labels = np.arange(len(edges))[:, None]
@@ -228,7 +228,7 @@ def triples(arrays):
 
 
 def test_only_missing_reverse_edges_are_added():
-    arrays = arrange_edges(arrays_of([(0, 1), (1, 0), (1, 2), (3, 2), (3, 2)]))
+    arrays = arrange_edges(graphs_to_arrays([(0, 1), (1, 0), (1, 2), (3, 2), (3, 2)]))
     assert triples(arrays) == [
         (0, 1, 0),
         (1, 0, 1),
@@ -245,19 +245,23 @@ def test_only_missing_reverse_edges_are_added():
 
 def test_edges_as_given():
     edges = [(0, 1), (1, 2), (1, 2)]
-    assert triples(arrange_edges(arrays_of(edges), symmetric=False)) == [(0, 1, 0), (1, 2, 1), (1, 2, 2)]
+    assert triples(arrange_edges(graphs_to_arrays(edges), symmetric=False)) == [
+        (0, 1, 0),
+        (1, 2, 1),
+        (1, 2, 2),
+    ]
 
 
 def test_self_loops_go_unless_kept():
     edges = [(0, 0), (0, 1), (1, 0), (2, 2)]
-    removed = arrange_edges(arrays_of(edges))
+    removed = arrange_edges(graphs_to_arrays(edges))
     assert triples(removed) == [(0, 1, 1), (1, 0, 2)] and removed.warnings == ("2 self-loop(s) removed",)
-    kept = arrange_edges(arrays_of(edges), self_loops=True)
+    kept = arrange_edges(graphs_to_arrays(edges), self_loops=True)
     assert triples(kept) == [(0, 0, 0), (0, 1, 1), (1, 0, 2), (2, 2, 3)] and kept.warnings == ()
 
 
 def test_edges_are_grouped_by_graph_in_stable_order():
-    arrays = arrange_edges(arrays_of([(2, 3), (0, 1), (3, 2), (1, 0)], graphs=[0, 0, 1, 1]))
+    arrays = arrange_edges(graphs_to_arrays([(2, 3), (0, 1), (3, 2), (1, 0)], graphs=[0, 0, 1, 1]))
     assert triples(arrays) == [(0, 1, 1), (1, 0, 3), (2, 3, 0), (3, 2, 2)]
 
 

@@ -9,8 +9,8 @@ from scipy.special import log_softmax, logsumexp
 from sklearn import metrics as sk
 
 from egin_dgl.evaluation.metrics import LOSSES, METRICS, auroc, average_precision, margin, score
-from egin_dgl.training.class_weights import balanced_weights
-from egin_dgl.training.options import SELECT_BY
+from egin_dgl.training.class_weights import balanced_class_weights
+from egin_dgl.training.options import MONITORED
 
 
 def sample(classes, present, n=200, scale=1.0):
@@ -129,16 +129,16 @@ def test_one_class_only_or_no_numbers_leave_ranking_metrics_undefined():
 
 
 def test_any_metric_of_which_more_is_better_can_choose_the_epoch():
-    assert tuple(name for name in METRICS if name not in LOSSES) == SELECT_BY
+    assert tuple(name for name in METRICS if name not in LOSSES) == MONITORED
     logits, labels = sample(3, [0, 1, 2])
-    for name in SELECT_BY:
+    for name in MONITORED:
         assert METRICS[name](logits, labels) == score(logits, labels)[name]
     assert math.isnan(METRICS["mcc"](logits[:0], labels[:0]))
 
 
 def test_balanced_weights_give_every_class_the_same_say():
     labels = torch.tensor([0] * 90 + [2] * 10)
-    weights = balanced_weights(labels, 4)
+    weights = balanced_class_weights(labels, 4)
     assert weights[labels].mean() == pytest.approx(1)
     assert weights[0] * 90 == pytest.approx(float(weights[2] * 10))
     assert weights[1] == weights[3] == 0

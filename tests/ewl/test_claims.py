@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_graphs import build, permuted, random_graphs, refines, same_partition
 
-from egin_dgl.ewl import refine, tell_apart
+from egin_dgl.ewl import distinguish, refine
 from egin_dgl.ewl.inputs import concatenate
 
 SETS = st.lists(random_graphs(), min_size=1, max_size=4)
@@ -55,7 +55,7 @@ def test_isomorphic_copies_agree(graph, seed):
         result = refine([graph, copy], method)
         for colors in result.colors:
             assert np.array_equal(colors[: graph.num_nodes], colors[graph.num_nodes :][place])
-    assert tell_apart(graph, copy, exact=True).isomorphic
+    assert distinguish(graph, copy, exact=True).isomorphic
 
 
 def test_the_three_graphs_of_the_figures():
@@ -68,8 +68,8 @@ def test_the_three_graphs_of_the_figures():
     for method in ("e-wl", "e-wl-ea"):
         first, second, third = refine([a, b, c], method).graph_classes().tolist()
         assert first == second != third
-    assert tell_apart(a, b, exact=True).isomorphic and tell_apart(a, c, "1-wl").isomorphic is None
-    assert tell_apart(a, c).isomorphic is False and tell_apart(a, c).depth == 1
+    assert distinguish(a, b, exact=True).isomorphic and distinguish(a, c, "1-wl").isomorphic is None
+    assert distinguish(a, c).isomorphic is False and distinguish(a, c).depth == 1
 
 
 def networkx_partition(graphs, depth):

@@ -60,7 +60,7 @@ def summed_classes(data, depth=DEPTH):
 def embedding_distances(data, make, eps):
     """How far apart the embeddings of every two graphs are, in the coordinate where they differ most: (G, G)."""
     torch.manual_seed(0)
-    network = make(data.info, hidden_dim=64, layers=DEPTH, learn_eps=True, norm="none").double().eval()
+    network = make(data.info, hidden_dim=64, num_layers=DEPTH, learn_eps=True, norm="none").double().eval()
     for conv in network.convs:
         torch.nn.init.constant_(conv.eps, eps)
     batch = assemble(data, torch.arange(len(data)))
@@ -125,7 +125,7 @@ def test_a_sum_of_concatenations_forgets_which_edge_led_to_which_neighbor(eps):
     """Where single and double bond swap their neighbours, EGIN and EGIN-E see nothing, though E-WL does; outer
     products keep the pairs, so EGIN-C does too."""
     data = bonds(graphs=60)
-    told_apart = ~alike(refine(data, depth=DEPTH).graph_classes())
+    distinguished = ~alike(refine(data, depth=DEPTH).graph_classes())
     for make in (EGIN, EGINE):
-        assert embedding_distances(data, make, eps)[told_apart].min() < 1e-12
-    assert embedding_distances(data, EGINC, eps)[told_apart].min() > 1e-6
+        assert embedding_distances(data, make, eps)[distinguished].min() < 1e-12
+    assert embedding_distances(data, EGINC, eps)[distinguished].min() > 1e-6

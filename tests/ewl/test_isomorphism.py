@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_graphs import build, permuted, random_graphs
 
 from egin_dgl.errors import DataError
-from egin_dgl.ewl import isomorphism, tell_apart
+from egin_dgl.ewl import distinguish, isomorphism
 
 
 def rings(*sizes):
@@ -24,8 +24,8 @@ def rings(*sizes):
 
 
 def test_told_apart_with_depth_and_witnesses():
-    result = tell_apart(rings(6), build(6, [(k, k + 1) for k in range(5)], [0] * 6, [0] * 5))
-    assert result.told_apart and result.isomorphic is False and result.depth == 1
+    result = distinguish(rings(6), build(6, [(k, k + 1) for k in range(5)], [0] * 6, [0] * 5))
+    assert result.distinguished and result.isomorphic is False and result.depth == 1
     assert sum(w.first for w in result.witnesses) == 6
     assert str(result).startswith(
         "not isomorphic: E-WL tells them apart at depth 1, colour 0 on 0 and 2 nodes"
@@ -33,18 +33,18 @@ def test_told_apart_with_depth_and_witnesses():
 
 
 def test_what_refinement_cannot_decide_the_exact_search_does():
-    assert str(tell_apart(rings(6), rings(3, 3))).startswith("not told apart")
-    result = tell_apart(rings(6), rings(3, 3), exact=True)
-    assert result.isomorphic is False and not result.told_apart and "an exact search does" in str(result)
-    result = tell_apart(rings(3, 4), rings(4, 3), exact=True)
+    assert str(distinguish(rings(6), rings(3, 3))).startswith("not told apart")
+    result = distinguish(rings(6), rings(3, 3), exact=True)
+    assert result.isomorphic is False and not result.distinguished and "an exact search does" in str(result)
+    result = distinguish(rings(3, 4), rings(4, 3), exact=True)
     assert result.isomorphic is True and str(result).startswith("isomorphic")
 
 
 def test_exact_search_respects_edge_labels_under_1wl():
     single = build(2, [(0, 1)], [0, 0], [0])
     double = build(2, [(0, 1)], [0, 0], [1])
-    assert tell_apart(single, double, "1-wl").isomorphic is None
-    assert tell_apart(single, double, "1-wl", exact=True).isomorphic is False
+    assert distinguish(single, double, "1-wl").isomorphic is None
+    assert distinguish(single, double, "1-wl", exact=True).isomorphic is False
 
 
 def brute_force(first, second):
@@ -92,7 +92,7 @@ def test_parallel_edges_and_loops_count_in_the_exact_search():
     def square(labels):
         return build(4, [(0, 1), (0, 1), (1, 2), (2, 3), (2, 3), (3, 0)], [0] * 4, labels)
 
-    assert tell_apart(square([0, 1, 0, 0, 1, 0]), square([1, 0, 0, 1, 0, 0]), exact=True).isomorphic
+    assert distinguish(square([0, 1, 0, 0, 1, 0]), square([1, 0, 0, 1, 0, 0]), exact=True).isomorphic
     assert not isomorphism.Matcher(
         isomorphism.concatenate([square([0, 0, 0, 1, 1, 0]), square([0, 1, 0, 0, 1, 0])]),
         np.zeros(8, dtype=int),
@@ -110,17 +110,17 @@ def test_a_discrete_coloring_decides_without_a_search(dataset, monkeypatch):
     monkeypatch.setattr(isomorphism, "_search", lambda *_: pytest.fail("searched"))
     data = dataset("Cuneiform")  # real coordinates on every node
     graph, _ = data[0]
-    assert tell_apart(graph, graph, exact=True).isomorphic
+    assert distinguish(graph, graph, exact=True).isomorphic
     pair = isomorphism.concatenate([build(2, [(0, 1)], [0, 1], [label]) for label in (0, 1)])
     assert not isomorphism.Matcher(pair, np.array([0, 1, 0, 1])).isomorphic(0, 1)
 
 
 def test_two_single_graphs_are_needed():
     with pytest.raises(DataError, match="two single graphs"):
-        tell_apart([rings(3), rings(3)], rings(3))
+        distinguish([rings(3), rings(3)], rings(3))
 
 
 def test_empty_graphs():
     empty = build(0, [], [], [])
-    assert tell_apart(empty, empty, exact=True).isomorphic
-    assert not tell_apart(empty, rings(3)).isomorphic
+    assert distinguish(empty, empty, exact=True).isomorphic
+    assert not distinguish(empty, rings(3)).isomorphic

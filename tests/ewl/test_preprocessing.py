@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from egin_dgl.data import bonds, load_tu
-from egin_dgl.data.folds import make_folds
-from egin_dgl.data.sources import cache_dir
+from egin_dgl.data.readers.search_path import cache_dir
+from egin_dgl.data.splits import make_folds
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import refine
 from egin_dgl.ewl.preprocessing import ColorEmbedding, ColorFeatures, FittedColors
@@ -96,7 +96,7 @@ def test_the_cache_is_used_and_a_damaged_one_made_again(mutag, split):
 def test_an_embedding_is_learnt_in_front_of_any_model(mutag, split):
     fitted = ColorFeatures(encoding="embedding", width=5)(mutag, split.train)
     data = fitted.apply(mutag)
-    model = fitted.wrap(partial(EGIN, hidden_dim=8, layers=2))(data.info)
+    model = fitted.wrap(partial(EGIN, hidden_dim=8, num_layers=2))(data.info)
     assert isinstance(model, ColorEmbedding) and model.name == "EGIN"
     graph, _ = data[0]
     inputs = (graph, graph.ndata["feat"], graph.edata["feat"])

@@ -9,7 +9,7 @@ from running import ROOT
 
 from egin_dgl.data import DatasetInfo
 from egin_dgl.models import EGIN, GraphClassifier
-from egin_dgl.models.arguments import told_arguments
+from egin_dgl.models.arguments import documented_arguments
 
 with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
     OPTIONS = {
@@ -25,7 +25,7 @@ every_model = pytest.mark.parametrize("name", ZOO)
 def test_every_argument_is_told(name):
     model = ZOO[name]
     arguments = inspect.signature(model).parameters
-    assert list(told_arguments(model.__doc__)) == list(arguments)
+    assert list(documented_arguments(model.__doc__)) == list(arguments)
     assert all(one.kind is one.POSITIONAL_OR_KEYWORD for one in arguments.values())
 
 
@@ -46,10 +46,10 @@ def test_the_options_of_its_file_are_among_them(name):
 
 def test_a_sentence_of_several_lines_stays_whole():
     assert (
-        told_arguments(EGIN.__doc__)["scale_by_size"]
-        == told_arguments(GraphClassifier.__doc__)["scale_by_size"]
+        documented_arguments(EGIN.__doc__)["scale_by_size"]
+        == documented_arguments(GraphClassifier.__doc__)["scale_by_size"]
     )
-    assert "\n" in told_arguments(EGIN.__doc__)["scale_by_size"]
+    assert "\n" in documented_arguments(EGIN.__doc__)["scale_by_size"]
 
 
 def test_a_model_of_ones_own_inherits_them():
@@ -61,9 +61,9 @@ def test_a_model_of_ones_own_inherits_them():
         """
 
         def __init__(self, info, depth: int = 3, **options):
-            super().__init__(info, layers=depth, **options)
+            super().__init__(info, num_layers=depth, **options)
 
     assert list(inspect.signature(Mine).parameters)[:3] == ["info", "depth", "learn_eps"]
-    assert told_arguments(Mine.__doc__)["depth"] == "how deep." and "mlp_layers" in told_arguments(
-        Mine.__doc__
-    )
+    assert documented_arguments(Mine.__doc__)[
+        "depth"
+    ] == "how deep." and "mlp_layers" in documented_arguments(Mine.__doc__)

@@ -14,7 +14,7 @@ def test_a_layer_joins_nodes_next_to_each_other(model):
     """E = Ẽ D⁻¹ Ẽᵀ alone joins nodes two steps apart: the ends of an edge would never meet."""
     info = bonds(graphs=8).info
     torch.manual_seed(0)
-    network = model(info, hidden_dim=4, layers=1).eval()
+    network = model(info, hidden_dim=4, num_layers=1).eval()
     graph = dgl.graph(([0, 1], [1, 0]), num_nodes=2)
     wired, e = network.wire(graph, torch.eye(info.edge_dim)[[0, 0]])
     x = torch.rand(2, info.node_dim, requires_grad=True)
@@ -25,7 +25,7 @@ def test_a_layer_joins_nodes_next_to_each_other(model):
 @pytest.mark.parametrize("model", [EGCN, EGATGong])
 def test_a_self_loop_that_the_data_has_keeps_its_weight_and_others_are_as_strong_as_the_edges(model):
     info = replace(bonds(graphs=8).info, edge_dim=2, edge_attributes=0)
-    network = model(info, hidden_dim=4, layers=1)
+    network = model(info, hidden_dim=4, num_layers=1)
     # Into node 0: itself and node 1 in the first channel, node 2 in the second. Node 1: node 0, and itself twice,
     # in no channel. Node 2: nothing but itself.
     src, dst = torch.tensor([[0, 1, 2, 0, 1, 1, 2], [0, 0, 0, 1, 1, 1, 2]])
@@ -40,7 +40,7 @@ def test_a_self_loop_that_the_data_has_keeps_its_weight_and_others_are_as_strong
 
 def test_a_new_self_loop_is_as_strong_as_the_edges_on_average():
     info = replace(bonds(graphs=8).info, edge_dim=1, edge_attributes=1)
-    network = EGCN(info, hidden_dim=4, layers=1)
+    network = EGCN(info, hidden_dim=4, num_layers=1)
     graph, channels = ChannelNetwork.wire(
         network, dgl.graph(([1, 2, 3], [0, 0, 0]), num_nodes=4), torch.tensor([[1.0], [2.0], [-5.0]])
     )

@@ -18,7 +18,7 @@ def mutag():
 
 def build(make, info, **options):
     torch.manual_seed(0)
-    return make(info, hidden_dim=8, layers=3, **options).double().eval()
+    return make(info, hidden_dim=8, num_layers=3, **options).double().eval()
 
 
 def logits(model, batch):
@@ -81,6 +81,6 @@ def test_gradients_reach_every_parameter(mutag, make):
 
 def test_wrong_values_name_the_valid_ones(mutag):
     with pytest.raises(ValueError, match="layers must be a positive integer, got 0"):
-        EGIN(mutag.info, layers=0)
+        EGIN(mutag.info, num_layers=0)
     with pytest.raises(ValueError, match="readout must be one of"):
         EGIN(mutag.info, readout="add")

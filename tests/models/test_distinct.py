@@ -16,11 +16,11 @@ def with_few_kinds_of_nodes(data):
     return data.with_features(kinds, data.edge_feats)
 
 
-def measured(make, data, order, rows, layers=3, **options):
+def measured(make, data, order, rows, num_layers=3, **options):
     """Scores and statistics by all rows and by the distinct ones, and how many these are."""
     batch = assemble(data, order)
     torch.manual_seed(0)
-    model = make(data.info, hidden_dim=8, layers=layers, **options).to(data.node_feats.dtype).eval()
+    model = make(data.info, hidden_dim=8, num_layers=num_layers, **options).to(data.node_feats.dtype).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.add_(0.3 * torch.randn_like(parameter) if "eps" not in name else 0.7)
@@ -30,7 +30,7 @@ def measured(make, data, order, rows, layers=3, **options):
             patch.setattr(distinct, "WORTH", worth)
             batch._made.clear()
             scores = model.measure_on(batch, rows)
-            fewer = distinct.rows_by_color(batch, layers, rows)
+            fewer = distinct.rows_by_color(batch, num_layers, rows)
         found.append([scores, *(buffer.clone() for buffer in model.buffers())])
     return found, fewer
 

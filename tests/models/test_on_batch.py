@@ -19,8 +19,8 @@ from egin_dgl.layers.sum_layer import Messages
 from egin_dgl.layers.sums import closed
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
 from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
-from egin_dgl.training.passes import with_gradient
-from egin_dgl.training.weights import FlatWeights
+from egin_dgl.training.flat_parameters import FlatParameters
+from egin_dgl.training.passes import cross_entropy_with_gradient
 
 FAMILY = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
 EDGES = ("types", "zero", "real", "symmetric")
@@ -28,7 +28,7 @@ EDGES = ("types", "zero", "real", "symmetric")
 
 def build(make, info, dtype=torch.float64, **options):
     torch.manual_seed(0)
-    model = make(info, hidden_dim=8, layers=2, dropout=0.0, **options).to(dtype).train()
+    model = make(info, hidden_dim=8, num_layers=2, dropout=0.0, **options).to(dtype).train()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.add_(0.3 * torch.randn_like(parameter) if "eps" not in name else 0.7)
@@ -41,11 +41,11 @@ def run(model, batch, way):
     By the definition, by the shorter way on a batch, or by that of training, without autograd where that is possible.
     """
     definition = way == "definition"
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     weights.clear_gradients()
     torch.manual_seed(1)  # of dropout
     inputs = (batch.graph, batch.node_feats, batch.edge_feats)
-    loss_of = partial(with_gradient, labels=batch.labels, weights=None)
+    loss_of = partial(cross_entropy_with_gradient, labels=batch.labels, weights=None)
     done = stepper_of(model)(batch, loss_of) if way == "step" else None
     if done is None:
         scores = model(*inputs) if definition else logits_of(model, batch)
@@ -209,7 +209,7 @@ STACKS = {
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_layers_of_several_kinds_in_one_model(stack):
-    def make(info, hidden_dim, layers, dropout):
+    def make(info, hidden_dim, num_layers, dropout):
         dims = [info.node_dim, hidden_dim]
         convs = [layer(info, dim) for layer, dim in zip(STACKS[stack], dims, strict=False)]
         return GraphClassifier(info, convs, hidden_dim, dropout)
@@ -359,7 +359,9 @@ def test_a_step_never_waits_for_the_device(make, edges):
     def epoch():
         for batch in loader.shuffled(generator):
             cross_entropy(logits_of(model, batch), batch.labels).backward()
-            assert stepper_of(model)(batch, partial(with_gradient, labels=batch.labels, weights=None))
+            assert stepper_of(model)(
+                batch, partial(cross_entropy_with_gradient, labels=batch.labels, weights=None)
+            )
 
     epoch()  # makes what is kept
     with Watching() as watching:
@@ -380,7 +382,7 @@ def test_a_stepper_serves_for_one_batch_after_another(make, edges, learn_eps):
     for batch in batches:
         for each in (model, twin):
             each.zero_grad()
-        _, scores = step(batch, partial(with_gradient, labels=batch.labels, weights=None))
+        _, scores = step(batch, partial(cross_entropy_with_gradient, labels=batch.labels, weights=None))
         expected = twin(batch.graph, batch.node_feats, batch.edge_feats)
         cross_entropy(expected, batch.labels).backward()
         torch.testing.assert_close(scores, expected.detach(), rtol=1e-9, atol=1e-9)

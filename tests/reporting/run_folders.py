@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from running import ROOT, SMALL
 
 from egin_dgl.evaluation.history import EpochRecord
-from egin_dgl.runs.fold_folder import FoldFolder
+from egin_dgl.runs.fold_dir import FoldDir
 
 SIX_EPOCHS = [
     *SMALL,
@@ -30,7 +30,7 @@ def write_scores(folder, *options):
     for path in folder.glob("fold_*/last.pt"):
         fold = int(path.parent.name.removeprefix("fold_"))
         rng = np.random.default_rng([crc32(" ".join(changing).encode()), fold])
-        place = FoldFolder(path.parent, fold)
+        place = FoldDir(path.parent, fold)
         result = place.progress()
         scored = [with_scores(record, result.test_labels, rng, least) for record in result.history]
         history, logits = ([pair[i] for pair in scored] for i in (0, 1))

@@ -8,10 +8,10 @@ from run_folders import as_dataset
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.statistics import holm, paired_test
-from egin_dgl.reporting.many_runs.cells import join
 from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet
-from egin_dgl.reporting.many_runs.layout import lay_out
-from egin_dgl.runs.reading import find_runs
+from egin_dgl.reporting.many_runs.pivot import lay_out
+from egin_dgl.reporting.many_runs.run_groups import join
+from egin_dgl.runs.reader import find_runs
 
 GIN = ("model=gin",)
 

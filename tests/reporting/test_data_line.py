@@ -10,7 +10,7 @@ from rich.console import Console
 from egin_dgl.data import bonds
 from egin_dgl.ewl import audit
 from egin_dgl.reporting.audit import audit_hints, audit_table, ceiling_text
-from egin_dgl.reporting.data_line import data_line, hints
+from egin_dgl.reporting.dataset_summary import data_line, hints
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from run_folders import note_like_hydra
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.summary import summarize
-from egin_dgl.reporting.many_runs.cells import join
 from egin_dgl.reporting.many_runs.report import make_report
+from egin_dgl.reporting.many_runs.run_groups import join
 from egin_dgl.reporting.many_runs.table import result_tables
-from egin_dgl.runs.reading import find_runs
+from egin_dgl.runs.reader import find_runs
 
 FOLDS = [(f"cv.fold={fold}",) for fold in range(3)]
 

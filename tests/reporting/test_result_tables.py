@@ -10,16 +10,16 @@ from run_folders import as_dataset, note_like_hydra
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import LOSSES
-from egin_dgl.reporting.many_runs.cells import join
 from egin_dgl.reporting.many_runs.comparison import rank
 from egin_dgl.reporting.many_runs.csv_table import long_csv
-from egin_dgl.reporting.many_runs.layout import lay_out
+from egin_dgl.reporting.many_runs.figure import results_figure
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
-from egin_dgl.reporting.many_runs.picture import results_figure
+from egin_dgl.reporting.many_runs.pivot import lay_out
+from egin_dgl.reporting.many_runs.renderers import latex, markdown
 from egin_dgl.reporting.many_runs.report import make_report, write_report
+from egin_dgl.reporting.many_runs.run_groups import join
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
-from egin_dgl.reporting.many_runs.writing import latex, markdown
-from egin_dgl.runs.reading import find_runs
+from egin_dgl.runs.reader import find_runs
 
 WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
 

@@ -5,12 +5,12 @@ import running
 import torch
 
 from egin_dgl.data import bonds
-from egin_dgl.data.folds import make_folds
+from egin_dgl.data.splits import make_folds
 from egin_dgl.models import EGINE
-from egin_dgl.runs.fold_folder import FoldFolder
-from egin_dgl.training.engine import train_fold
+from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.job import FoldJob, Recipe
 from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.trainer import train_fold
 
 
 @pytest.fixture(scope="session")
@@ -30,11 +30,11 @@ def make_job(numbers, data, tmp_path):
             fold=fold,
             seed=7 + running.seed,
             split=folds.split(fold, validation),
-            folder=FoldFolder(tmp_path / folder / f"fold_{fold:02d}", fold),
+            folder=FoldDir(tmp_path / folder / f"fold_{fold:02d}", fold),
             train=train_fold,
             device=torch.device("cpu"),
             recipe=Recipe(
-                make_model=partial(model, hidden_dim=8, layers=2, learn_eps=True, mlp_dropout=0.2),
+                make_model=partial(model, hidden_dim=8, num_layers=2, learn_eps=True, mlp_dropout=0.2),
                 make_optimizer=partial(torch.optim.Adam, lr=lr),
                 make_scheduler=scheduler or partial(torch.optim.lr_scheduler.StepLR, step_size=3, gamma=0.5),
                 options=TrainerOptions(**({"epochs": 6, "batch_size": 8, "checkpoint_every": 2} | options)),

@@ -10,7 +10,7 @@ import pytest
 MEBIBYTES_AFTER = """
 import resource
 import torch
-from egin_dgl.training.memory import keep_freed_memory
+from egin_dgl.training.parallel.memory import keep_freed_memory
 
 def resident():
     with open("/proc/self/statm") as file:

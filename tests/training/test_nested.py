@@ -22,8 +22,8 @@ def candidates(request, make_job):
         Candidate(
             {"model.hidden_dim": hidden, "optimizer.lr": lr},
             replace(
-                make_job(select_window=request.param).recipe,
-                make_model=partial(EGINE, hidden_dim=hidden, layers=2),
+                make_job(monitor_window=request.param).recipe,
+                make_model=partial(EGINE, hidden_dim=hidden, num_layers=2),
                 make_optimizer=partial(torch.optim.Adam, lr=lr),
             ),
         )

@@ -16,11 +16,11 @@ from egin_dgl.training.options import TrainerOptions
         {"clip_grad_norm": "big"},
         {"standardize": "maybe"},
         {"checkpoint_every": None},
-        {"select_window": 0},
-        {"average": 1.0},
-        {"average": True},
-        {"statistics": "exactly"},
-        {"warmup": -1},
+        {"monitor_window": 0},
+        {"ema_decay": 1.0},
+        {"ema_decay": True},
+        {"bn_statistics": "exactly"},
+        {"warmup_epochs": -1},
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_wanted(wrong):

@@ -12,11 +12,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.dataset import TENSORS
-from egin_dgl.data.mapped import mapped
+from egin_dgl.data.mmap_dataset import mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.models import EGIN, EGINE
-from egin_dgl.training.cores import Share
-from egin_dgl.training.workers import one_thread, train_folds
+from egin_dgl.training.parallel.resources import CpuBudget
+from egin_dgl.training.parallel.workers import one_thread, train_folds
 
 
 class EndsItsProcess(EGIN):
@@ -31,7 +31,7 @@ def test_any_number_of_workers_gives_the_same_numbers(data, make_job):
         jobs = [make_job(fold, folder=f"workers_{workers}") for fold in range(3)]
         seen = []
         results = train_folds(
-            data, jobs, lambda fold, record: seen.append((fold, record.epoch)), Share(workers)
+            data, jobs, lambda fold, record: seen.append((fold, record.epoch)), CpuBudget(workers)
         )
         assert sorted(seen) == [(fold, epoch) for fold in range(3) for epoch in range(1, 7)]
         history = [[replace(record, seconds=0) for record in result.history] for result in results]
@@ -59,7 +59,7 @@ def test_a_failing_fold_is_named_and_the_others_finish(data, make_job, workers):
     with pytest.raises(
         TrainingError, match=r"1 of 3 folds failed: fold 1: the loss is (nan|inf) at epoch \d+, step"
     ):
-        train_folds(data, jobs, lambda *event: None, Share(workers))
+        train_folds(data, jobs, lambda *event: None, CpuBudget(workers))
     assert jobs[0].folder.weights.exists()
     assert jobs[2].folder.weights.exists()
 
@@ -74,7 +74,7 @@ def test_nothing_goes_through_shared_memory(data, make_job):
                 seen.update(os.path.basename(line.split()[-1]) for line in maps if "/" in line)
 
     jobs = [make_job(fold) for fold in range(3)]
-    train_folds(data, jobs, watch, Share(2))
+    train_folds(data, jobs, watch, CpuBudget(2))
     assert not [name for name in seen if name.startswith("torch_")]
     assert [name for name in seen if name.startswith(".dataset.safetensors.")]
     assert not list(jobs[0].folder.path.parent.glob(".*"))
@@ -99,12 +99,14 @@ def test_a_set_in_the_cache_is_mapped_from_there_unless_it_was_changed(tmp_path,
 def test_a_worker_that_dies_is_reported(data, make_job):
     jobs = [make_job(0, model=EndsItsProcess), make_job(1, model=EGINE)]
     with pytest.raises(TrainingError, match="a worker process died"):
-        train_folds(data, jobs, lambda *event: None, Share(2))
+        train_folds(data, jobs, lambda *event: None, CpuBudget(2))
 
 
 def test_workers_end_when_their_parent_is_killed(start, tmp_path):
     """A real run on real processes: kill the parent with SIGKILL and no worker is left."""
-    parent = start("dataset=bonds", "trainer.epochs=5000", "trainer.workers=2", f"hydra.run.dir={tmp_path}")
+    parent = start(
+        "dataset=bonds", "trainer.epochs=5000", "trainer.fold_workers=2", f"hydra.run.dir={tmp_path}"
+    )
     try:
         wait_for(lambda: len(list(tmp_path.glob("fold_*/events*"))) >= 2, 300)
         workers = descendants(parent.pid)

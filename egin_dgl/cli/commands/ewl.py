@@ -10,24 +10,24 @@ import json
 import sys
 from pathlib import Path
 
-from egin_dgl.cli import door
-from egin_dgl.cli.groups import datasets
-from egin_dgl.cli.own import searching
-from egin_dgl.cli.shipped import conf_folder
+from egin_dgl.cli import entrypoint
+from egin_dgl.cli.instantiate import datasets
+from egin_dgl.cli.paths import conf_dir
+from egin_dgl.cli.user_config import searching
 from egin_dgl.errors import ConfigError
 
 REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # their names, which take seconds to load from egin_dgl.ewl
 
 
 def main() -> None:
-    door.enter(refine_as_asked, conf_folder(), "train")
+    entrypoint.run_app(refine_as_asked, conf_dir(), "train")
 
 
 def refine_as_asked() -> None:
     options = parse(sys.argv[1:])
     overrides = [*searching(options.config_dir), *(word for word in options.words if "=" in word)]
     numbers = [graph_number(word) for word in options.words if "=" not in word]
-    for dataset in datasets(overrides, conf_folder(), "train"):
+    for dataset in datasets(overrides, conf_dir(), "train"):
         {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
             dataset, numbers, options
         )
@@ -37,10 +37,10 @@ def run_audit(dataset, numbers, options) -> None:
     wanted(numbers, 0, "audit looks at the whole dataset")
     from rich.console import Console
 
-    from egin_dgl.data.folds import load_folds
+    from egin_dgl.data.splits import load_folds
     from egin_dgl.ewl import audit
     from egin_dgl.reporting.audit import audit_hints, audit_table, duplicates_line
-    from egin_dgl.reporting.data_line import data_line
+    from egin_dgl.reporting.dataset_summary import data_line
 
     folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
     result = audit(
@@ -63,15 +63,15 @@ def run_audit(dataset, numbers, options) -> None:
 
 def run_compare(dataset, numbers, options) -> None:
     wanted(numbers, 2, "compare takes the numbers of two graphs")
-    from egin_dgl.ewl import tell_apart
+    from egin_dgl.ewl import distinguish
 
     first, second = (the_graph(dataset, number) for number in numbers)
     results = {
-        m: tell_apart(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
+        m: distinguish(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
     }
     if options.json:
         record = {
-            m: {"isomorphic": r.isomorphic, "told_apart": r.told_apart, "depth": r.depth}
+            m: {"isomorphic": r.isomorphic, "distinguished": r.distinguished, "depth": r.depth}
             for m, r in results.items()
         }
         print(json.dumps({"dataset": dataset.info.name, "graphs": numbers, "methods": record}))

@@ -14,7 +14,7 @@ from egin_dgl.errors import ConfigError
 
 if TYPE_CHECKING:
     from egin_dgl.data.dataset import GraphDataset
-    from egin_dgl.prediction.trained_run import TrainedRun
+    from egin_dgl.inference.trained_run import TrainedRun
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ def main() -> None:
 def explain_one(wanted: ExplainOptions) -> None:
     from rich.console import Console
 
-    from egin_dgl.prediction.explanation import explain_graph
-    from egin_dgl.prediction.trained_run import load_run
-    from egin_dgl.reporting.one_run.explained import explanation_table, write_explanation
+    from egin_dgl.inference.explanation import explain_graph
+    from egin_dgl.inference.trained_run import load_run
+    from egin_dgl.reporting.one_run.explanation import explanation_table, write_explanation
     from egin_dgl.training.device import pick_device
-    from egin_dgl.training.workers import one_thread
+    from egin_dgl.training.parallel.workers import one_thread
 
     if wanted.by not in ("occlusion", "gradients"):
         raise ConfigError(f"by must be occlusion or gradients, got {wanted.by!r}")
@@ -71,7 +71,7 @@ def explain_one(wanted: ExplainOptions) -> None:
 
 def find_graph(run: "TrainedRun", path: str, name: str) -> "GraphDataset":
     """The graph of this id in a file."""
-    from egin_dgl.prediction.explanation import one_graph
+    from egin_dgl.inference.explanation import one_graph
 
     seen: list[str] = []
     for dataset in run.datasets(path):

@@ -1,4 +1,4 @@
-"""Answers of a trained run for new graphs:
+"""Predictions of a trained run for new graphs:
 
 egin predict run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv
 """
@@ -47,11 +47,11 @@ def main() -> None:
 def predict(asked: PredictOptions) -> None:
     from rich.console import Console
 
-    from egin_dgl.prediction.streaming import answer_file
-    from egin_dgl.prediction.trained_run import load_run
-    from egin_dgl.reporting.one_run.predicted import GraphsBar, told
+    from egin_dgl.inference.predict_file import predict_file
+    from egin_dgl.inference.trained_run import load_run
+    from egin_dgl.reporting.one_run.predictions import GraphsBar, told
     from egin_dgl.training.device import pick_device
-    from egin_dgl.training.workers import one_thread
+    from egin_dgl.training.parallel.workers import one_thread
 
     run = load_run(asked.run, str(pick_device(asked.device)), asked.trust)
     if asked.fold is not None:
@@ -62,5 +62,5 @@ def predict(asked: PredictOptions) -> None:
     console = Console(stderr=True)
     # A file of which an error is told is closed before: Python's end may come when half of what reads it is gone.
     with one_thread(), closing(run.pieces(asked.input, asked.at_once)) as pieces, GraphsBar(console) as bar:
-        tally = answer_file(run, pieces, out, vectors, asked.strict, bar)
+        tally = predict_file(run, pieces, out, vectors, asked.strict, bar)
     Console().print(told(run, tally, out), highlight=False, soft_wrap=True)

@@ -24,7 +24,7 @@ def main() -> None:
     from rich.console import Console
 
     from egin_dgl.reporting.many_runs.report import make_report, print_report, write_report
-    from egin_dgl.runs.reading import find_runs
+    from egin_dgl.runs.reader import find_runs
 
     console = Console()
     try:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from egin_dgl.cli.shipped import conf_folder
+from egin_dgl.cli.paths import conf_dir
 from egin_dgl.errors import EginError
 
 
@@ -11,7 +11,7 @@ def main() -> None:
     args = parse(sys.argv[1:])
     from egin_dgl.data import load_tu
     from egin_dgl.reporting.documents.zoo import measure_zoo, zoo_table
-    from egin_dgl.training.workers import one_thread
+    from egin_dgl.training.parallel.workers import one_thread
 
     try:
         with one_thread():
@@ -31,13 +31,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def makers(names: list[str] | None) -> dict:
     """Each network as its configuration ships it; without names, all. Machines on kernels have no epochs to time."""
-    known = sorted(path.stem for path in (conf_folder() / "model").glob("*.yaml"))
+    known = sorted(path.stem for path in (conf_dir() / "model").glob("*.yaml"))
     if unknown := set(names or ()) - set(known):
         raise ValueError(f"no model {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     from hydra import compose, initialize_config_dir
     from hydra.utils import instantiate
     from torch import nn
 
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         made = {name: instantiate(compose("train", [f"model={name}"]).model) for name in names or known}
     return {name: make for name, make in made.items() if issubclass(make.func, nn.Module)}

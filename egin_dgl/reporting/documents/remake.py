@@ -12,12 +12,12 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from egin_dgl.backend import installed_version
-from egin_dgl.data.sources import find_raw
+from egin_dgl.data.readers.search_path import find_raw
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.files import write_text
 from egin_dgl.reporting.documents.blocks import Block, as_printed
-from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.runs.sweep_folder import SweepFolder
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.sweep_dir import SweepDir
 
 STATE = "docs.json"  # in the folder of a block: its training commands, and what they were run with once all have ended
 
@@ -71,7 +71,7 @@ def words_of(command: str, root: Path) -> list[str]:
 
 def in_folder(words: list[str], folder: Path) -> list[str]:
     """A training command that runs in `folder`, or goes on with what was begun there."""
-    if SweepFolder(folder).is_there or RunFolder(folder).holds_a_run:
+    if SweepDir(folder).is_there or RunDir(folder).holds_a_run:
         return [*words[:2], f"resume={folder}"]
     return [*words, f"hydra.{'sweep' if '-m' in words else 'run'}.dir={folder}"]
 

@@ -10,11 +10,11 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import ProtocolResult
 from egin_dgl.evaluation.statistics import PairedTest, holm, paired_test
-from egin_dgl.reporting.many_runs.cells import Cell
-from egin_dgl.reporting.many_runs.layout import Layout
+from egin_dgl.reporting.formatting import marked, unit_of
+from egin_dgl.reporting.many_runs.pivot import Layout
+from egin_dgl.reporting.many_runs.renderers import Sheet
+from egin_dgl.reporting.many_runs.run_groups import Cell
 from egin_dgl.reporting.many_runs.table import ResultTable
-from egin_dgl.reporting.many_runs.writing import Sheet
-from egin_dgl.reporting.wording import marked, unit_of
 
 LEVEL = 0.05
 

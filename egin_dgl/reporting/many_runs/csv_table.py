@@ -3,8 +3,8 @@
 import pandas as pd
 
 from egin_dgl.evaluation.protocols import PROTOCOLS
+from egin_dgl.reporting.formatting import PERCENT, span
 from egin_dgl.reporting.many_runs.table import Entry, ResultTable
-from egin_dgl.reporting.wording import PERCENT, span
 
 
 def long_csv(table: ResultTable) -> str:
@@ -36,7 +36,7 @@ def record(table: ResultTable, entry: Entry) -> dict[str, object]:
         "std": score and exact(score.std if len(score.per_fold) > 1 else None),
         "low": exact(low),
         "high": exact(high),
-        "validation_metric": cell.value("trainer.select_by") if cell.validation else None,
+        "validation_metric": cell.value("trainer.monitor") if cell.validation else None,
         "validation": PERCENT.exact(cell.validation_score),
         "averaged": score and span(score.averaged or ()),
         "folds": len(cell.results),

@@ -12,10 +12,10 @@ from egin_dgl.files import atomic_path, write_text
 from egin_dgl.named import written
 from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet, rank
 from egin_dgl.reporting.many_runs.csv_table import long_csv
-from egin_dgl.reporting.many_runs.picture import results_figure
+from egin_dgl.reporting.many_runs.figure import results_figure
+from egin_dgl.reporting.many_runs.renderers import Sheet, latex, markdown, print_sheet, say
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
-from egin_dgl.reporting.many_runs.writing import Sheet, latex, markdown, print_sheet, say
-from egin_dgl.runs.reading import Run, find_runs
+from egin_dgl.runs.reader import Run, find_runs
 
 
 @dataclass(frozen=True)

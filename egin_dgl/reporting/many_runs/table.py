@@ -8,12 +8,12 @@ from functools import cached_property
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult, headline
-from egin_dgl.reporting.many_runs.cells import ABSENT, Cell, join
-from egin_dgl.reporting.many_runs.layout import Layout, Place, brief, lay_out
+from egin_dgl.reporting.formatting import CHOSEN, Unit, counted, marked, span, unit_of
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
-from egin_dgl.reporting.many_runs.writing import Bold, Sheet
-from egin_dgl.reporting.wording import CHOSEN, Unit, counted, marked, span, unit_of
-from egin_dgl.runs.reading import Run
+from egin_dgl.reporting.many_runs.pivot import Layout, Place, brief, lay_out
+from egin_dgl.reporting.many_runs.renderers import Bold, Sheet
+from egin_dgl.reporting.many_runs.run_groups import ABSENT, Cell, join
+from egin_dgl.runs.reader import Run
 
 BOLD = "Bold: the best of the complete cells of a dataset."
 MISSING = "[n/m folds]: folds are missing, so that the value is left out of bold, ranks and comparisons."
@@ -146,7 +146,7 @@ class ResultTable:
         for entry in self.entries.values():
             cell, score = entry.cell, entry.cell.validation_score
             if score is not None and not math.isnan(entry.rival):
-                metric = cell.value("trainer.select_by")  # scores of different metrics do not compare
+                metric = cell.value("trainer.monitor")  # scores of different metrics do not compare
                 rivals.setdefault((cell.model, cell.dataset, metric), []).append((score, entry))
         lines = []
         for (model, dataset, metric), found in rivals.items():

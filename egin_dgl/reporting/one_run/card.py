@@ -8,10 +8,10 @@ from egin_dgl import arithmetic
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
 from egin_dgl.reporting.one_run.terminal import between, chosen_on, what_is_chosen
-from egin_dgl.runs.run_folder import RunFolder, well_formed
+from egin_dgl.runs.run_dir import RunDir, well_formed
 
 
-def write_card(run: RunFolder) -> None:
+def write_card(run: RunDir) -> None:
     """From the files of a run that has ended."""
     record, summary = (json.loads(path.read_text(encoding="utf-8")) for path in (run.record, run.summary))
     write_text(run.card, card(record, summary, command(run), run.path))
@@ -33,7 +33,7 @@ def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
         "",
     ]
     lines += ["## What it is worth", ""]
-    lines += final_lines(summary["final"]) if "final" in summary else score_lines(summary)
+    lines += refit_lines(summary["refit"]) if "refit" in summary else score_lines(summary)
     lines += ["", "## How to use it", "", "```", f"egin predict run={shlex.quote(str(folder))} input=FILE"]
     lines += [f"egin explain run={shlex.quote(str(folder))} input=FILE graph=ID", "```", ""]
     lines += ["Probabilities " + calibration_line(summary), ""]
@@ -51,7 +51,7 @@ def machine(record: dict) -> str:
     return arithmetic.in_words(known) if known is not None and well_formed(known) else "an unknown processor"
 
 
-def command(run: RunFolder) -> list[str]:
+def command(run: RunDir) -> list[str]:
     """The words that started it; nothing where it was not started by a command."""
     return run.started_with() if run.words.is_file() else []
 
@@ -70,7 +70,7 @@ def origin_line(record: dict) -> str:
 def training_line(settings: dict) -> str:
     """The protocol in a few words."""
     cv, trainer = settings["cv"], settings["trainer"]
-    if cv.get("final"):
+    if cv.get("refit"):
         how = "one model on all graphs"
     else:
         held = "one part validates and one tests" if cv["validation"] else "one part tests, none validates"
@@ -81,7 +81,7 @@ def training_line(settings: dict) -> str:
         how += ", settings chosen fold by fold" if cv.get("grid") else ""
     if "penalties" in settings["model"]:  # a kernel machine, which has no epochs
         return f"{how}; seed {settings['seed']}"
-    long = f"{'' if cv.get('final') else 'up to '}{trainer['epochs']} epochs"
+    long = f"{'' if cv.get('refit') else 'up to '}{trainer['epochs']} epochs"
     return f"{how}; {long} in batches of {trainer['batch_size']}, seed {settings['seed']}"
 
 
@@ -121,17 +121,17 @@ def score_lines(summary: dict) -> list[str]:
     return lines
 
 
-def final_lines(final: dict) -> list[str]:
-    long = f"for {final['epochs']} epochs" if final["epochs"] is not None else f"with C = {final['C']:g}"
+def refit_lines(refit: dict) -> list[str]:
+    long = f"for {refit['epochs']} epochs" if refit["epochs"] is not None else f"with C = {refit['C']:g}"
     return [
-        f"Trained on all {final['graphs']:,} graphs {long}, as the cross-validation in `{final['of']}` chose. No graph was "
+        f"Trained on all {refit['graphs']:,} graphs {long}, as the cross-validation in `{refit['of']}` chose. No graph was "
         "left to test on: expect what that run measured, or a little more."
     ]
 
 
 def calibration_line(summary: dict) -> str:
-    if "final" in summary:
-        known = summary["final"]["temperature"]
+    if "refit" in summary:
+        known = summary["refit"]["temperature"]
         return (
             "are not calibrated."
             if known is None

@@ -6,14 +6,14 @@ import numpy as np
 
 from egin_dgl.evaluation.history import History
 from egin_dgl.evaluation.metrics import MAIN
-from egin_dgl.reporting.one_run.pictures import confusion_figure, curves_figure
+from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
 from egin_dgl.reporting.one_run.terminal import headline_label, over_folds
-from egin_dgl.runs.run_folder import RunFolder
-from egin_dgl.training.tracking import forget_folds, plain, track_run
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.training.tensorboard import forget_folds, log_run, plain
 
 
 def publish(
-    run: RunFolder,
+    run: RunDir,
     summary: dict,
     settings: dict,
     histories: Sequence[History],
@@ -33,9 +33,7 @@ def publish(
     }
     pictures = {name: run.save_picture(name, figure) for name, figure in figures.items()}
     folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
-    track_run(
-        run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures
-    )
+    log_run(run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures)
     run.end(summary)
     if not keep_folds:
         forget_folds(folds.values())

@@ -6,7 +6,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from egin_dgl.evaluation.metrics import MAIN
-from egin_dgl.reporting.wording import CHOSEN, PERCENT, marked, span
+from egin_dgl.reporting.formatting import CHOSEN, PERCENT, marked, span
 
 
 def summary_table(summary: dict, width: int = 80) -> Table:

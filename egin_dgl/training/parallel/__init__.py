@@ -1,0 +1,1 @@
+"""Fold workers: processes, CPU budget, signals."""

@@ -1,0 +1,186 @@
+"""Any input gives its graphs in chunks, and says of what it is not what it is."""
+
+import shutil
+from random import Random
+
+import dgl
+import numpy as np
+import pytest
+import torch
+from damage import damaged
+
+from egin_dgl.data import GraphDataset, load_tu
+from egin_dgl.data.arrays import concatenated
+from egin_dgl.data.readers.detect import open_graphs
+from egin_dgl.data.readers.dgl_file import load_dgl_file
+from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.tu import read_tu
+from egin_dgl.errors import ConfigError, DataError
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return read_tu(find_raw("MUTAG", url=None))
+
+
+@pytest.fixture(scope="module")
+def mutag_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tu") / "MUTAG"
+    folder.mkdir()
+    raw = find_raw("MUTAG", url=None)
+    for suffix, content in raw.contents.items():
+        (folder / f"MUTAG_{suffix}.txt").write_bytes(content)
+    return folder
+
+
+def rings(count=10):
+    """Rings of 3, 4, … nodes with a label and an attribute, their edges in both directions."""
+    graphs = []
+    for n in range(3, 3 + count):
+        ring = torch.arange(n)
+        graph = dgl.to_bidirected(dgl.graph((ring, (ring + 1) % n)))
+        graph.ndata["kind"] = ring % 2
+        graph.edata["length"] = torch.rand(2 * n, generator=torch.Generator().manual_seed(n))
+        graphs.append(graph)
+    return graphs
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def write(tensors=None, graphs=None):
+        path = tmp_path / "rings.bin"
+        dgl.save_graphs(str(path), rings() if graphs is None else graphs, tensors)
+        return path
+
+    return write
+
+
+def same(one, other):
+    return all(np.array_equal(value, getattr(other, key)) for key, value in vars(one).items())
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 188, 1000])
+def test_chunks_join_to_the_whole(mutag, at_once):
+    chunks = list(mutag.chunks(at_once))
+    assert all(chunk.graphs <= at_once for chunk in chunks) and sum(chunk.graphs for chunk in chunks) == 188
+    assert all(chunk.node_graph[0] == 0 for chunk in chunks)
+    assert same(concatenated(chunks), next(mutag.chunks(188)))  # with its edges grouped by graph
+
+
+def test_tu_by_folder_zip_and_name(mutag, mutag_files, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "MUTAG"), "zip", mutag_files.parent)
+    for path in (mutag_files, archive, "MUTAG", f"{mutag_files}/"):
+        chunks = list(open_graphs(path, {"_target_": "egin_dgl.data.load_tu", "url": None}, at_once=100))
+        assert [chunk.graphs for chunk in chunks] == [100, 88] and chunks[1].ids[-1] == "188"
+        assert np.array_equal(np.concatenate([chunk.graph_labels for chunk in chunks]), mutag.graph_labels)
+
+
+def test_dgl_files(saved):
+    classes = torch.arange(10) % 2
+    path = saved({"label": classes})
+    data = load_dgl_file(path)
+    assert data.info.name == "rings" and data.labels.tolist() == classes.tolist()
+    assert data.info.node_names == ("kind=0", "kind=1") and data.info.edge_names == ("length",)
+    same_graphs = GraphDataset.from_graphs(rings(), classes)
+    assert torch.equal(data.edge_feats, same_graphs.edge_feats) and torch.equal(data.src, same_graphs.src)
+    chunks = list(open_graphs(path, None, at_once=6))
+    assert [chunk.graphs for chunk in chunks] == [6, 4] and chunks[1].ids == ("6", "7", "8", "9")
+    assert chunks[0].graph_labels.tolist() == classes[:6].tolist()
+    (unlabelled,) = open_graphs(saved(None))
+    assert unlabelled.graph_labels is None
+
+
+def test_faults_of_dgl_files(saved, tmp_path):
+    classes = torch.arange(10) % 2
+    with pytest.raises(
+        ConfigError, match=r"several tensors \(a, b\): say which are the classes, dataset.target=NAME"
+    ):
+        load_dgl_file(saved({"a": classes, "b": classes}))
+    assert load_dgl_file(saved({"a": classes, "b": 1 - classes}), target="b").labels[0] == 1
+    with pytest.raises(DataError, match="has no classes; dgl.save_graphs"):
+        load_dgl_file(saved(None))
+    with pytest.raises(DataError, match="has no classes 'y', only a, b"):
+        load_dgl_file(saved({"a": classes, "b": classes}), target="y")
+    with pytest.raises(
+        DataError, match=r"rings.bin: graph 0 has the label \[0, 1\]; each graph has one class"
+    ):
+        load_dgl_file(saved({"y": torch.tensor([[0, 1]] * 10)}))
+    with pytest.raises(
+        DataError, match="rings.bin: graph 0 has the label 0.5; classes are whole numbers or words"
+    ):
+        load_dgl_file(saved({"y": torch.full((10,), 0.5)}))
+    with pytest.raises(DataError, match="rings.bin: there are 10 graphs and 9 labels"):
+        load_dgl_file(saved({"y": classes[:9]}))
+    (tmp_path / "other.bin").write_bytes(b"\x80\x04 something else")
+    with pytest.raises(DataError, match="other.bin is not a file that dgl.save_graphs wrote"):
+        load_dgl_file(tmp_path / "other.bin")
+    with pytest.raises(DataError, match="cannot read .*none.bin: No such file"):
+        load_dgl_file(tmp_path / "none.bin")
+
+
+def test_half_a_dgl_file(saved, tmp_path):
+    whole = saved({"y": torch.arange(10) % 2}).read_bytes()
+    (tmp_path / "half.bin").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match="half.bin: it (cannot be read|is damaged)"):
+        load_dgl_file(tmp_path / "half.bin")
+
+
+def test_what_is_no_input(tmp_path, mutag_files):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    shutil.copy(mutag_files / "MUTAG_A.txt", tmp_path / "other")
+    for path, message in (
+        (tmp_path / "empty", "holds no graphs: neither graphs.csv"),
+        (tmp_path / "new.csv", "no such file or folder"),
+        ("new.csv", "no such file or folder"),
+        (tmp_path / "other", "must have the name of its dataset, MUTAG"),
+    ):
+        with pytest.raises(DataError, match=message):
+            list(open_graphs(path))
+
+
+def test_a_vocabulary_of_other_names_is_told(mutag_files, saved):
+    trained = load_dgl_file(saved({"y": torch.arange(10) % 2})).vocabulary
+    other = load_tu("MUTAG", mutag_files.parent, url=None)
+    with pytest.raises(DataError, match="the vocabulary has 1 attribute and 0 label column"):
+        load_tu("MUTAG", mutag_files.parent, url=None, vocabulary=trained, class_names=other.info.class_names)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_damaged_dgl_file_is_refused_in_one_sentence_and_never_ends_the_process(tmp_path, seed):
+    """DGL itself dies of many of these."""
+    graphs = [dgl.rand_graph(5, 8) for _ in range(6)]
+    for graph in graphs:
+        graph.ndata["a"], graph.edata["b"] = torch.rand(5), torch.randint(0, 3, (8,))
+    dgl.save_graphs(str(tmp_path / "whole.bin"), graphs, {"y": torch.arange(6) % 2})
+    whole, random, refused = (tmp_path / "whole.bin").read_bytes(), Random(seed), 0
+    for _ in range(40):
+        (tmp_path / "some.bin").write_bytes(damaged(whole, random))
+        try:
+            load_dgl_file(str(tmp_path / "some.bin"), cache=False)
+        except DataError as error:
+            assert "\n" not in str(error) and "some.bin" in str(error)
+            refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_damaged_table_of_molecules_is_read_or_refused_in_one_sentence(tmp_path, seed):
+    pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
+    from egin_dgl.data.readers.smiles import load_smiles
+
+    rows = "".join(
+        f"m{i},{smiles},{'ab'[i % 2]}\n" for i, smiles in enumerate(["CCO", "c1ccccc1", "CC(=O)N"] * 10)
+    )
+    random = Random(seed)
+    for _ in range(60):
+        (tmp_path / "m.csv").write_bytes(damaged(b"id,smiles,label\n" + rows.encode(), random))
+        try:
+            load_smiles(str(tmp_path / "m.csv"), cache=False)
+        except DataError as error:
+            assert "\n" not in str(error) and "m.csv" in str(error)

@@ -1,0 +1,69 @@
+"""What is loaded again answers as the run did: every model of the zoo, every transform."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from egin_dgl.data import bonds, load_tu
+from egin_dgl.data.splits import load_folds
+from egin_dgl.errors import DataError
+from egin_dgl.evaluation.calibration import fold_temperature
+from egin_dgl.evaluation.history import kept_record
+from egin_dgl.inference.trained_run import load_run
+from egin_dgl.runs.run_dir import RunDir
+
+CONF = Path(__file__).resolve().parent.parent.parent / "conf"
+MODELS = sorted(path.stem for path in (CONF / "model").glob("*.yaml"))
+SHORT = ("trainer.epochs=2", "trainer.batch_size=16")
+TRANSFORMS = {
+    "onehot": ("ewl=colors",),
+    "embedding": ("ewl=colors", "ewl.encoding=embedding"),
+    "hash": ("ewl=colors", "ewl.encoding=hash"),
+    "precomputed": ("model=ewl_kernel", "model.kind=precomputed"),
+    "bf16": ("trainer.precision=bf16",),
+    "nested": ("cv=nested", "cv.k=3", "cv.grid={model: {hidden_dim: [4, 8]}}"),
+    "holdout": ("cv=holdout", "cv.k=3"),
+    "paper": ("cv=paper", "cv.k=3"),
+}
+
+
+def same_answers(folder, dataset):
+    """Each fold's test graphs, at the epoch that it kept."""
+    run = load_run(folder)
+    folds = load_folds(RunDir(folder).folds, dataset.labels.numpy())
+    for fold in run.folds:
+        result = run.run.results[fold.number]
+        expected = result.test_logits[kept_record(result.history).epoch - 1]
+        tested = torch.as_tensor(folds.split(fold.number, False).test)
+        assert fold.temperature == fold_temperature(result)
+        torch.testing.assert_close(fold.logits(dataset)[tested], expected, rtol=1e-4, atol=1e-4)
+    return run
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_answers_as_it_did(trained, model):
+    small = () if model in ("majority", "wl_kernel", "ewl_kernel") else ("model.hidden_dim=8",)
+    same_answers(trained(f"model={model}", *small, *SHORT), bonds(graphs=60))
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_every_transform_and_protocol(trained, name):
+    run = same_answers(trained(*TRANSFORMS[name], *SHORT), bonds(graphs=60))
+    assert run.calibrated == (name != "paper")
+
+
+def test_standardized_attributes(run_here, tmp_path):
+    """Cuneiform's nodes and edges carry real numbers."""
+    small = ("model.hidden_dim=8", "cv.k=3", "cv.fold=0", *SHORT)
+    run_here(tmp_path, "dataset=cuneiform", "trainer.standardize=true", *small)
+    run = same_answers(tmp_path, load_tu("Cuneiform"))
+    assert run.folds[0].transforms
+
+
+def test_features_of_another_kind_are_refused(trained):
+    run = load_run(trained("model=gin", "model.hidden_dim=8", *SHORT))
+    with pytest.raises(
+        DataError, match="the model knows the node features label0=0, label0=1, the graphs have"
+    ):
+        run.predict(load_tu("MUTAG"))

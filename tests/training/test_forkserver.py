@@ -1,0 +1,78 @@
+"""The server that fold workers are forked from."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from egin_dgl.cli.experiment import make_experiment
+from egin_dgl.cli.validation import checked
+from egin_dgl.training.parallel.forkserver import HAS_FORKSERVER
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = """
+import os, sys
+
+def tell(file):
+    loaded = {"torch", "dgl", "egin_dgl.training.trainer"} <= sys.modules.keys()
+    file.write_text(f"{loaded} {len(os.listdir('/proc/self/task'))} {sys.modules['egin_dgl'].__file__}")
+"""
+PARENT = """
+import sys
+from pathlib import Path
+from egin_dgl.training.parallel.forkserver import start_forkserver, fold_worker_context
+from worker import tell
+if __name__ == "__main__":
+    start_forkserver()
+    assert "torch" not in sys.modules
+    child = fold_worker_context().Process(target=tell, args=(Path("told"),))
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.skipif(
+    not HAS_FORKSERVER, reason="this Python or system has no such server: workers are spawned"
+)
+def test_it_has_all_that_a_worker_needs_no_thread_and_nobody_elses_package(tmp_path):
+    """A worker is there with torch and DGL loaded, which its parent has not; a package in the current folder is not taken."""
+    scripts, here = tmp_path / "scripts", tmp_path / "here"
+    (here / "egin_dgl").mkdir(parents=True)
+    (here / "egin_dgl" / "__init__.py").write_text("__file__ = 'somebody else'")
+    scripts.mkdir()
+    (scripts / "worker.py").write_text(WORKER)
+    (scripts / "parent.py").write_text(PARENT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, scripts / "parent.py"], cwd=here, env=environment, check=True, timeout=120
+    )
+    assert (here / "told").read_text() == f"True 1 {ROOT / 'egin_dgl' / '__init__.py'}"
+
+
+READER = """
+import pickle, sys
+from pathlib import Path
+import egin_dgl.training.parallel.preload
+before = set(sys.modules)
+train, recipe = pickle.loads(Path(sys.argv[1]).read_bytes())
+print(*sorted({name.partition(".")[0] for name in sys.modules.keys() - before}))
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["model=gat"], ["cv=nested"]], ids=" ".join)
+def test_a_network_that_is_sent_to_a_worker_needs_nothing_that_the_server_has_not(tmp_path, words):
+    """Each worker would load it, before its first step."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        experiment = make_experiment(
+            checked(compose("train", ["dataset=bonds", "dataset.graphs=20", *words]))
+        )
+    sent = tmp_path / "sent"
+    sent.write_bytes(pickle.dumps((experiment.train, experiment.recipe)))
+    read = subprocess.run(
+        [sys.executable, "-c", READER, sent], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert read.stdout.split() == []
