@@ -20,7 +20,7 @@ from egin_dgl.evaluation.calibration import probabilities
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.kernel_machine import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
-from egin_dgl.models.model import embeddings_of
+from egin_dgl.models.dispatch import embed_batch
 from egin_dgl.models.registry import trusted
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
@@ -43,7 +43,7 @@ class TrainedFold:
     temperature: float | None  # None: its probabilities are not calibrated
     transforms: tuple[Transform, ...]
     model: nn.Module | KernelMachine
-    options: TrainerOptions  # of which only the precision matters here
+    options: TrainerOptions  # of which only precision and fast matter here
     device: torch.device
 
     def prepared(self, dataset: GraphDataset) -> GraphDataset:
@@ -81,7 +81,7 @@ class TrainedFold:
         if isinstance(self.model, KernelMachine):
             raise TrainingError("a kernel machine has no embeddings: it counts colours")
         model = self.model
-        return self._in_batches(dataset, lambda batch: embeddings_of(model, batch))
+        return self._in_batches(dataset, lambda batch: embed_batch(model, batch, self.options.fast))
 
     @torch.no_grad()
     def _in_batches(self, dataset: GraphDataset, call: Callable[[Batch], Tensor]) -> Tensor:
@@ -118,7 +118,7 @@ def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool =
         temperature=metadata.get("temperature"),
         transforms=tuple(transforms),
         model=model,
-        options=TrainerOptions(precision=metadata.get("precision", "fp32")),
+        options=TrainerOptions(precision=metadata.get("precision", "fp32"), fast=metadata.get("fast", True)),
         device=torch.device(device),
     )
 

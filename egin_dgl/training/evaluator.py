@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import Batch, GraphLoader
 from egin_dgl.data.splits import Split
-from egin_dgl.models.model import measured_logits_of
+from egin_dgl.models.dispatch import forward_with_precise_bn
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.passes import Evaluation, compute_logits, evaluate, judged, precise_bn_batches
@@ -79,7 +79,7 @@ class Evaluator:
         model = evaluated.followed()
         if self.whole is None or self.options.precision != "fp32":
             return None
-        scores = measured_logits_of(model, self.whole, self.rows)
+        scores = forward_with_precise_bn(model, self.whole, self.rows, self.options.fast)
         if scores is None:
             return None
         _, validation, *test = zip(scores.split(self.sizes), self.whole.labels.split(self.sizes), strict=True)

@@ -53,6 +53,7 @@ class TrainerOptions(Options):
     warmup_epochs: CountOrZero = 0
     fold_workers: Annotated[int, Range(1, 1024)] | None = None
     checkpoint_every: Count = 10
+    fast: bool = True
     model: AskedOfModels | None = None
 
     @property

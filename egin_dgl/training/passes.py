@@ -13,8 +13,7 @@ from torch.nn.functional import cross_entropy
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.errors import TrainingError
-from egin_dgl.models.fused import Step
-from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
+from egin_dgl.models.dispatch import TrainStep, embed_batch, forward_batch, make_train_step
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.flat_parameters import FlatParameters, take_step
 from egin_dgl.training.options import TrainerOptions
@@ -57,7 +56,7 @@ class TrainingState:
         Nothing is read from the device before the end, so that a GPU never waits.
         """
         self.model.train()
-        by_hand = stepper_of(self.model) if self.options.precision == "fp32" else None
+        by_hand = make_train_step(self.model, self.options.fast) if self.options.precision == "fp32" else None
         losses, correct, sizes, norms = [], [], [], []
         rates = [group["lr"] for group in self.optimizer.param_groups]
         for step, batch in enumerate(batches):
@@ -85,7 +84,7 @@ class TrainingState:
         loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / seen
         return loss, int(torch.stack(correct).sum()) / seen, float(torch.stack(norms).mean())
 
-    def gradients(self, batch: Batch, by_hand: Step | None) -> tuple[Tensor, Tensor]:
+    def gradients(self, batch: Batch, by_hand: TrainStep | None) -> tuple[Tensor, Tensor]:
         """Those of a batch added to the weights' own; its loss and class scores."""
         loss_of = partial(cross_entropy_with_gradient, labels=batch.labels, weights=self.class_weights)
         if by_hand and (done := by_hand(batch, loss_of)):
@@ -123,7 +122,7 @@ def cross_entropy_with_gradient(
 def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
     """Class scores (B, classes) in full precision, computed in the precision that was asked for."""
     with mixed_precision(batch.labels.device, options):
-        return logits_of(model, batch).float()
+        return forward_batch(model, batch, options.fast).float()
 
 
 @torch.no_grad()
@@ -140,12 +139,13 @@ def judged(scores: Tensor, labels: Tensor) -> Evaluation:
 
 
 @torch.no_grad()
-def embed(model: nn.Module, loader: GraphLoader) -> tuple[Tensor, Tensor, Tensor]:
+def embed(model: nn.Module, loader: GraphLoader, fast: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Embeddings, labels and predictions of all graphs of a loader, on the CPU."""
     model.eval()
     parts = []
     for batch in loader:
-        parts.append((embeddings_of(model, batch), batch.labels, logits_of(model, batch).argmax(dim=1)))
+        predicted = forward_batch(model, batch, fast).argmax(dim=1)
+        parts.append((embed_batch(model, batch, fast), batch.labels, predicted))
     embeddings, labels, predictions = (torch.cat(part).cpu() for part in zip(*parts, strict=True))
     return embeddings, labels, predictions
 

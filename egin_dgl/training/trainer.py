@@ -151,7 +151,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
             check_finite([evaluate(model, looking.measured, options)], len(history))
         chosen_logits = evaluate(model, validation, options).logits if len(validation) else None
         if len(test):
-            tracker.embeddings(*embed(model, test), split.test)
+            tracker.embeddings(*embed(model, test, options.fast), split.test)
             if job.test_once:
                 on_test, chosen = evaluate(model, test, options), best_on_validation(history).epoch - 1
                 history[chosen] = replace(
@@ -206,7 +206,7 @@ def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeMod
         dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
         transforms[type(transform).__name__] = transform.to_dict()
     metadata = dict(job.recipe.metadata, fold=job.fold, info=info, transforms=transforms)
-    metadata["precision"] = job.recipe.options.precision
+    metadata["precision"], metadata["fast"] = job.recipe.options.precision, job.recipe.options.fast
     return dataset.to(job.device), make_model, metadata
 
 
