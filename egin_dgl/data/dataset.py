@@ -13,8 +13,7 @@ import numpy as np
 import torch
 
 from egin_dgl.data.arrays import GraphArrays, arrange_edges, distinct
-from egin_dgl.data.constants import Constants
-from egin_dgl.data.ragged import offsets_of
+from egin_dgl.data.ragged import Offsets, offsets_of
 from egin_dgl.data.readers.columns import ColumnSelection
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.vocabulary import Vocabulary
@@ -194,9 +193,14 @@ class GraphDataset:
         return replace(self, info=info)
 
     @cached_property
-    def constants(self) -> Constants:
-        """Sums and sparse matrices that stay the same all through training."""
-        return Constants(self)
+    def node_rows(self) -> Offsets:
+        """The range of nodes of each graph, for batches."""
+        return Offsets(self.node_offsets)
+
+    @cached_property
+    def edge_rows(self) -> Offsets:
+        """The range of edges of each graph, for batches."""
+        return Offsets(self.edge_offsets)
 
     @property
     def names(self) -> Sequence[str]:

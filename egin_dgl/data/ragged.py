@@ -1,31 +1,57 @@
-"""Rows of different lengths laid end to end in one flat array: row r has the entries offsets[r]:offsets[r + 1]."""
+"""Rows of different lengths concatenated in one flat array: row r has the entries offsets[r]:offsets[r + 1]."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
 
+class Offsets:
+    """(G + 1,): graph g has the rows offsets[g]:offsets[g + 1] of a flat tensor.
+
+    Held on the device and on the host: batch sizes are computed on the host, which must not wait for a GPU.
+    """
+
+    def __init__(self, offsets: Tensor):
+        self.on_device, self.on_host = offsets, offsets.cpu().numpy()
+
+    @property
+    def sizes(self) -> Tensor:
+        """(G,) rows of each graph."""
+        return self.on_device.diff()
+
+    @property
+    def total(self) -> int:
+        """Rows of all graphs."""
+        return int(self.on_host[-1])
+
+    def repeat(self, values: Tensor) -> Tensor:
+        """Repeat the value of each graph for each of its rows: (G,) -> (total,)."""
+        return values.repeat_interleave(self.sizes, output_size=self.total)
+
+
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Where rows of these lengths begin, and where the last one ends: (R,) -> (R + 1,) int64."""
+    """Offsets of rows with these lengths: (R,) -> (R + 1,) int64."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
-def row_places(offsets: Tensor, rows: Tensor, total: int | None = None) -> tuple[Tensor, Tensor]:
-    """Places of the entries of the given rows, in that order, and how many each of the rows has.
+def row_positions(offsets: Tensor, rows: Tensor, total: int | None = None) -> tuple[Tensor, Tensor]:
+    """Positions of the entries of the given rows, in that order, and the length of each row.
 
-    total: how many they are in all, where that is known: a GPU is then not waited for.
+    Args:
+        offsets: (R + 1,).
+        rows: numbers of rows, possibly repeated.
+        total: number of entries, if known; without it, torch waits for a GPU to count them.
     """
     first = offsets[rows]
     lengths = offsets[rows + 1] - first
-    # An entry's place = its number among all that are taken + where its row begins − how many were taken before.
-    moved = first - (lengths.cumsum(0) - lengths)
-    moved = moved.repeat_interleave(lengths, output_size=total)
-    return torch.arange(len(moved), device=moved.device) + moved, lengths
+    shift = first - (lengths.cumsum(0) - lengths)
+    shift = shift.repeat_interleave(lengths, output_size=total)
+    return torch.arange(len(shift), device=shift.device) + shift, lengths
 
 
 def gather_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`row_places` on numpy arrays, with the offsets (n + 1,) of the taken rows in place of their lengths."""
-    # Copies, as torch refuses arrays that are read backwards and warns of those that are read-only.
+    """`row_positions` for numpy arrays, with the offsets (n + 1,) of the gathered rows instead of their lengths."""
+    # Copies: torch refuses arrays with negative strides and warns of read-only ones.
     given, chosen = (torch.from_numpy(np.array(x, order="C")) for x in (offsets, rows))
-    places, lengths = row_places(given, chosen)
-    return places.numpy(), offsets_of(lengths.numpy())
+    positions, lengths = row_positions(given, chosen)
+    return positions.numpy(), offsets_of(lengths.numpy())

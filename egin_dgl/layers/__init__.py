@@ -1,4 +1,7 @@
-"""Layers: graph, node features and edge features in, node features out; they never see a configuration."""
+"""Graph layers: a DGL graph, node features and edge features in, node features out. Definitions only.
+
+`egin_dgl.fast` computes some of them faster.
+"""
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool

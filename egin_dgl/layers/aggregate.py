@@ -1,8 +1,8 @@
-"""Sums over the neighbourhood of a node, the only places where features travel along edges.
+"""Sums over the neighborhood of a node.
 
-N nodes, E directed edges j → i, D and Q feature sizes. Each is one of DGL's fused kernels, which never store a message
-per edge. They run in full precision also under mixed precision: sums over many neighbours are where half precision
-loses most, and DGL's CPU kernels do not take it.
+N nodes, E directed edges j → i, D and Q feature sizes. Each sum is a fused kernel of DGL, which stores no message per edge. The
+sums run in full precision also under autocast: sums over many neighbors are where half precision loses most, and DGL's CPU
+kernels do not support it.
 """
 
 import dgl.function as fn
@@ -28,7 +28,7 @@ def sum_edges(graph: DGLGraph, e: Tensor) -> Tensor:
 
 
 def sum_cross(graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
-    """Σ_{j ∈ N(i)} h_j ⊗ e_ij, flattened row by row as in the paper: (N, D), (E, Q) -> (N, D·Q)."""
+    """Σ_{j ∈ N(i)} h_j ⊗ e_ij, flattened by rows: (N, D), (E, Q) -> (N, D·Q)."""
     with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
         graph.ndata["h"] = at_least_float32(h).unsqueeze(-1)
         graph.edata["e"] = at_least_float32(e).unsqueeze(-2)
@@ -37,7 +37,7 @@ def sum_cross(graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
 
 
 def sum_weighted(graph: DGLGraph, h: Tensor, w: Tensor) -> Tensor:
-    """Σ_{j ∈ N(i)} h_j ⊙ w_ij, where one size may be 1 for all of the other's: (N, …), (E, …) -> (N, …)."""
+    """Σ_{j ∈ N(i)} h_j ⊙ w_ij, with broadcasting: (N, …), (E, …) -> (N, …)."""
     with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
         graph.ndata["h"], graph.edata["w"] = at_least_float32(h), at_least_float32(w)
         graph.update_all(fn.u_mul_e("h", "w", "m"), fn.sum("m", "sum"))

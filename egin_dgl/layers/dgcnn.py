@@ -10,14 +10,21 @@ from egin_dgl.layers.mlp import linear
 
 
 class DGCNNConv(nn.Module):
-    r"""Row-normalised graph convolution: the mean over a node and its neighbours.
+    r"""DGCNN layer: row-normalised graph convolution, the mean over a node and its neighbors.
 
-    .. math:: Z' = \tanh(\tilde D^{-1} \tilde A Z W), \quad \tilde A = A + I, \quad \tilde D_{ii} = \sum_j \tilde A_{ij}
+    .. math:: Z' = \tanh(\tilde D^{-1} \tilde A Z W + b), \quad \tilde A = A + I, \quad \tilde D_{ii} = \sum_j \tilde A_{ij}
 
-    With a bias b, which the paper leaves out and the authors' code has. Here it is added after the division by the
-    degree, D̃⁻¹ Ã Z W + b, as if every node had it; there before, D̃⁻¹ (Ã Z W + b), so that it fades with the degree.
+    The paper has no bias b; the authors' code adds it before the division by the degree, D̃⁻¹ (Ã Z W + b).
 
-    Shapes: z (N, D), W D × H, b H; result (N, H).
+    Args:
+        in_dim: D, features of a node.
+        out_dim: H, features of a node in the result.
+
+    Shapes: z (N, D) -> (N, H).
+
+    Example:
+        >>> DGCNNConv(7, 32)(dgl.rand_graph(3, 6), torch.rand(3, 7)).shape
+        torch.Size([3, 32])
     """
 
     def __init__(self, in_dim: int, out_dim: int):
@@ -31,11 +38,19 @@ class DGCNNConv(nn.Module):
 
 
 class SortPool(nn.Module):
-    """The k nodes of each graph that are largest in the last channel, in falling order: (N, C) -> (B, k, C).
+    """SortPooling: the k nodes of each graph that are largest in the last channel, in descending order.
 
-    Graphs of fewer nodes are padded with zeros. `dgl.nn.SortPooling` first sorts the channels of each node, so that
-    a channel no longer means the same for all nodes; the paper orders nodes by their last channel and leaves channels
-    in place. Nodes that tie there come in any order; only nodes that are equal in structure do, but for chance.
+    Graphs of fewer nodes are padded with zeros. `dgl.nn.SortPooling` first sorts the channels of each node, so that a
+    channel has no fixed meaning; the paper sorts nodes by their last channel and leaves channels in place.
+
+    Args:
+        k: nodes kept of each graph.
+
+    Shapes: z (N, C) -> (B, k, C).
+
+    Example:
+        >>> SortPool(k=10)(dgl.rand_graph(3, 6), torch.rand(3, 97)).shape
+        torch.Size([1, 10, 97])
     """
 
     def __init__(self, k: int):

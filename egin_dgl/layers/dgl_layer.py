@@ -1,4 +1,4 @@
-"""Layers of `dgl.nn` under the call that all layers here have."""
+"""Layers of `dgl.nn` with the call signature of all layers of this package."""
 
 import torch
 from dgl import DGLGraph
@@ -8,9 +8,9 @@ from egin_dgl.layers.aggregate import at_least_float32
 
 
 class DGLLayer(nn.Module):
-    """``conv(graph, h, e)`` of `dgl.nn`, heads laid side by side: (N, D), (E, Q) -> (N, heads · H).
+    """``conv(graph, h, e)`` of `dgl.nn`, with heads concatenated: (N, D), (E, Q) -> (N, heads · H).
 
-    Runs in full precision also under mixed precision: DGL's CPU kernels take no half precision.
+    Runs in full precision also under autocast: DGL's CPU kernels do not support half precision.
     """
 
     def __init__(self, conv: nn.Module):
@@ -22,12 +22,12 @@ class DGLLayer(nn.Module):
             return self.call(graph, at_least_float32(h), at_least_float32(e)).flatten(1)
 
     def call(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
-        """How the layer of DGL is called."""
+        """Call the layer of DGL."""
         return self.conv(graph, h, e)
 
 
 class EdgeFreeLayer(DGLLayer):
-    """``conv(graph, h)`` of `dgl.nn`: edge features are not seen."""
+    """``conv(graph, h)`` of `dgl.nn`, without edge features."""
 
     def call(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
         return self.conv(graph, h)

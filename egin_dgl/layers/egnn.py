@@ -5,11 +5,10 @@ Each of P channels of non-negative edge features ê_ij (edge j → i) is a matri
 .. math:: \tilde E_{ij} = \hat e_{ij} / \sum_k \hat e_{ik}, \quad
           E_{ij} = \sum_k \frac{\tilde E_{ik} \tilde E_{jk}}{\sum_v \tilde E_{vk}}
 
-E joins nodes two steps apart, so it has many more entries than there are edges. It is never formed here: with
-c_k = Σ_v Ẽ_vk and B = Ẽ diag(c)^(-1/2) it is E = B Bᵀ, and E X = B (Bᵀ X) is two sums along the edges at hand.
+E connects nodes two steps apart, so it has many more entries than there are edges. It is never formed here: with
+c_k = Σ_v Ẽ_vk and B = Ẽ diag(c)^(-1/2), E = B Bᵀ, and E X = B (Bᵀ X) is two sums along the edges.
 Rows and columns of E sum to 1 for nodes with an edge in the channel, and are zero for others. Negative features count
-as zero. E joins nodes that share a neighbour: give every node a self-loop, or nodes next to each other are joined only
-where they lie in a triangle.
+as zero. E connects nodes that share a neighbor: without self-loops, adjacent nodes are connected only in triangles.
 """
 
 import dgl
@@ -22,7 +21,7 @@ from egin_dgl.layers.aggregate import at_least_float32, sum_edges, sum_weighted
 
 
 def doubly_stochastic_root(graph: DGLGraph, e: Tensor) -> Tensor:
-    """B of E = B Bᵀ, one value an edge and channel: (E, P) -> (E, P)."""
+    """B of E = B Bᵀ, one value per edge and channel: (E, P) -> (E, P)."""
     src, dst = graph.edges()
     e = at_least_float32(e).clamp(min=0)
     rows = e / divisor(sum_edges(graph, e))[dst]
@@ -31,12 +30,12 @@ def doubly_stochastic_root(graph: DGLGraph, e: Tensor) -> Tensor:
 
 
 def divisor(x: Tensor) -> Tensor:
-    """x, and 1 where x is zero, or so small that gradients overflow: the edges summed there are as small."""
+    """x, or 1 where x is zero or so small that gradients overflow."""
     return torch.where(x > 1e-30, x, torch.ones_like(x))
 
 
 class EGNNCConv(nn.Module):
-    r"""EGNN(C): one convolution per channel of edge features, results side by side.
+    r"""EGNN(C) layer: one convolution per channel of edge features, results concatenated.
 
     .. math:: X' = \big\Vert_{p=1}^{P} E_{\cdot\cdot p} X W
 
@@ -45,13 +44,13 @@ class EGNNCConv(nn.Module):
     Args:
         in_dim: D, features of a node.
         out_dim: H, features of a node and channel.
-        normalized: edge features come from `doubly_stochastic_root`, once for all layers, instead of raw.
+        normalized: edge features are results of `doubly_stochastic_root`, computed once for all layers. Default: False.
 
-    Shapes: x (N, D), e (E, P) with e ≥ 0, W D × H; result (N, P · H).
+    Shapes: x (N, D), e (E, P) with e ≥ 0 -> (N, P · H).
 
     Example:
-        >>> conv = EGNNCConv(7, 16)
-        >>> conv(graph, x, e)  # (N, 7), (E, 4) -> (N, 64)
+        >>> EGNNCConv(7, 16)(dgl.rand_graph(3, 6), torch.rand(3, 7), torch.rand(6, 4)).shape
+        torch.Size([3, 64])
     """
 
     def __init__(self, in_dim: int, out_dim: int, normalized: bool = False):
@@ -66,15 +65,24 @@ class EGNNCConv(nn.Module):
 
 
 class EGNNAConv(nn.Module):
-    r"""EGNN(A): attention times edge features, made doubly stochastic, in place of the edge features.
+    r"""EGNN(A) layer: as EGNN(C), with attention times edge features as channels.
 
     .. math:: \hat\alpha_{ijp} = \exp(LeakyReLU(a^T [W x_i \Vert W x_j])) \, \hat e_{ijp}, \quad
               X' = \big\Vert_{p=1}^{P} \alpha_{\cdot\cdot p} X W, \quad \alpha = DS(\hat\alpha)
 
-    The paper feeds α to the next layer as its edge features; α joins nodes two steps apart, so here every layer starts
+    The paper passes α to the next layer as edge features; α connects nodes two steps apart, so here every layer starts
     from the edge features of the data.
 
-    Shapes: x (N, D), e (E, P) with e ≥ 0, W D × H, a 2H; result (N, P · H).
+    Args:
+        in_dim: D, features of a node.
+        out_dim: H, features of a node and channel.
+        negative_slope: of the LeakyReLU. Default: 0.2.
+
+    Shapes: x (N, D), e (E, P) with e ≥ 0 -> (N, P · H).
+
+    Example:
+        >>> EGNNAConv(7, 16)(dgl.rand_graph(3, 6), torch.rand(3, 7), torch.rand(6, 4)).shape
+        torch.Size([3, 64])
     """
 
     def __init__(self, in_dim: int, out_dim: int, negative_slope: float = 0.2):
@@ -88,15 +96,15 @@ class EGNNAConv(nn.Module):
     def forward(self, graph: DGLGraph, x: Tensor, e: Tensor) -> Tensor:
         src, dst = graph.edges()
         x = self.linear(x)
-        of_i, of_j = at_least_float32(self.attend(x)).unbind(1)
-        scores = nn.functional.leaky_relu(of_i[dst] + of_j[src], self.negative_slope)
-        # A softmax over the edges into a node changes α̂ by a factor a row, which the row sums divide out again.
+        target, source = at_least_float32(self.attend(x)).unbind(1)
+        scores = nn.functional.leaky_relu(target[dst] + source[src], self.negative_slope)
+        # A softmax over the edges into a node scales each row of α̂, which the normalisation of rows cancels.
         attention = edge_softmax(graph, scores.unsqueeze(1))
         return convolve(graph, x, doubly_stochastic_root(graph, attention * at_least_float32(e)))
 
 
 def convolve(graph: DGLGraph, x: Tensor, root: Tensor) -> Tensor:
-    """B_p (B_pᵀ x) for each channel p, side by side: (N, H), (E, P) -> (N, P · H)."""
+    """B_p (B_pᵀ x) for each channel p, concatenated: (N, H), (E, P) -> (N, P · H)."""
     root = root.unsqueeze(2)
     from_row = sum_weighted(dgl.reverse(graph), x.unsqueeze(1), root)
     return sum_weighted(graph, from_row, root).flatten(1)

@@ -10,17 +10,27 @@ from egin_dgl.layers.mlp import linear
 
 
 class GatedGCNConv(nn.Module):
-    r"""Edges gate the messages that cross them, and are updated themselves.
+    r"""GatedGCN layer: edges gate the messages along them, and are updated.
 
     .. math::
         e'_{ij} = A h_i + B h_j + C e_{ij}, \quad h'_i = U h_i + \sum_{j \in N(i)} \sigma(e'_{ij}) \odot V h_j
 
-    Edge states are those of "Benchmarking Graph Neural Networks" (Dwivedi et al., 2023), as in the layer that DGL has
-    from version 2.0 on. Those two also divide the sum by Σ_j σ(e'_ij); here, as in 2017, it is left whole, for divided
-    it is a mean, and a node whose neighbours are all alike would see nothing of its edges. Normalisation, nonlinearity
-    and residuals are left to the caller.
+    Edge states are those of "Benchmarking Graph Neural Networks" (Dwivedi et al., 2023), which, as DGL 2.0, also divides the sum
+    by Σ_j σ(e'_ij). Here, as in 2017, it is not divided: a node whose neighbors are all equal would not depend on its edges.
+    Normalisation, nonlinearity and residuals are left to the caller.
 
-    Shapes: h (N, D), e (E, Q), A, B, U, V D × H, C Q × H; results (N, H) and (E, H).
+    Args:
+        in_dim: D, features of a node.
+        edge_dim: Q, features of an edge.
+        out_dim: H, features of a node and of an edge in the result.
+
+    Shapes: h (N, D), e (E, Q) -> (N, H) and (E, H).
+
+    Example:
+        >>> import dgl
+        >>> h, e = GatedGCNConv(7, 4, 64)(dgl.rand_graph(3, 6), torch.rand(3, 7), torch.rand(6, 4))
+        >>> h.shape, e.shape
+        (torch.Size([3, 64]), torch.Size([6, 64]))
     """
 
     def __init__(self, in_dim: int, edge_dim: int, out_dim: int):
@@ -29,12 +39,10 @@ class GatedGCNConv(nn.Module):
         self.C = linear(edge_dim, out_dim)
 
     def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
-        to_node, to_neighbor, own, message = (
-            at_least_float32(f(h)) for f in (self.A, self.B, self.U, self.V)
-        )
+        target, source, h_self, message = (at_least_float32(f(h)) for f in (self.A, self.B, self.U, self.V))
         with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
-            graph.ndata["i"], graph.ndata["j"] = to_node, to_neighbor
+            graph.ndata["i"], graph.ndata["j"] = target, source
             graph.apply_edges(fn.u_add_v("j", "i", "ij"))
-            ends = graph.edata["ij"]
-        e = ends + at_least_float32(self.C(e))
-        return own + sum_weighted(graph, message, torch.sigmoid(e)), e
+            e_nodes = graph.edata["ij"]
+        e = e_nodes + at_least_float32(self.C(e))
+        return h_self + sum_weighted(graph, message, torch.sigmoid(e)), e

@@ -1,21 +1,17 @@
-"""The multilayer perceptron inside every layer, and the normalisation it shares with the classifier."""
+"""The multilayer perceptron inside of layers, and normalisation."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, TypeGuard
+from collections.abc import Callable
+from typing import Annotated
 
-import torch
 from torch import Tensor, nn
 
 from egin_dgl.ranges import OneOf
 
-relu_gradient = torch.ops.aten.threshold_backward.default  # the one that autograd itself would call
-
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that also takes a training batch of a single row, or of none.
+    """BatchNorm1d that also takes a training batch of one row or none, which it normalises with the running statistics.
 
-    One row has no variance: it is normalised with the running statistics instead of raising, so that a last batch of
-    one single-node graph does not end a training run.
+    One row has no variance, and torch would raise: a last batch of one single-node graph must not end a training run.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -42,9 +38,24 @@ def make_norm(norm: str, dim: int) -> nn.Module:
 
 
 class MLP(nn.Sequential):
-    """(Linear → norm → ReLU → dropout) × (depth − 1) → Linear: (…, in_dim) -> (…, out_dim).
+    """Multilayer perceptron: (Linear → norm → ReLU → dropout) × (depth − 1) → Linear.
 
-    A depth of 1 is a single linear map. Weights start at Xavier's uniform values and biases at zero.
+    Weights are initialised by Xavier's uniform distribution, biases by zero.
+
+    Args:
+        in_dim: input features.
+        hidden_dim: features between linear maps.
+        out_dim: output features.
+        depth: linear maps. Default: 2.
+        dropout: probability. Default: 0.
+        norm: batch, layer or none. Default: batch.
+
+    Shapes: (…, in_dim) -> (…, out_dim).
+
+    Example:
+        >>> import torch
+        >>> MLP(7, 64, 2, depth=3)(torch.rand(5, 7)).shape
+        torch.Size([5, 2])
     """
 
     def __init__(
@@ -78,70 +89,3 @@ def linear(in_dim: int, out_dim: int) -> nn.Linear:
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
-
-
-def can_run_together(mlps: Sequence[nn.Module]) -> TypeGuard[Sequence[MLP]]:
-    """Whether these are MLPs without normalisation or dropout, of the same sizes, that no hook waits for."""
-    steps = [step for mlp in mlps if type(mlp) is MLP for step in mlp]
-    shapes = {tuple(layer.weight.shape for layer in linears(mlp)) for mlp in mlps if type(mlp) is MLP}
-    return (
-        all(type(mlp) is MLP for mlp in mlps)
-        and len(shapes) == 1
-        and all(
-            type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
-            for step in steps
-        )
-        and not any(step._forward_hooks or step._forward_pre_hooks for step in [*mlps, *steps])
-    )
-
-
-class SideBySide:
-    """Several MLPs for the same input, of which `can_run_together` is true: (V, in_dim) -> (V, M · out_dim).
-
-    The gradient is written by hand, for passes that autograd does not record.
-    """
-
-    def __init__(self, mlps: Sequence[MLP]):
-        self.levels, self.count = list(zip(*map(linears, mlps), strict=True)), len(mlps)
-
-    def parameters(self) -> list[Tensor]:
-        return [p for level in self.levels for f in level for p in (f.weight, f.bias)]
-
-    def forward(self, x: Tensor) -> Tensor:
-        first, *others = self.levels
-        weights = torch.cat([f.weight for f in first])
-        h = nn.functional.linear(x, weights, torch.cat([f.bias for f in first]))
-        self.saved = [(x, weights)]  # the input of each level, and its weights
-        for level in others:
-            h = self.apart(h.relu_())
-            weights, biases = torch.stack([f.weight for f in level]), torch.stack([f.bias for f in level])
-            self.saved.append((h, weights))
-            h = self.beside(torch.baddbmm(biases.unsqueeze(1), h, weights.transpose(1, 2)))
-        return h
-
-    def gradients(self, grad: Tensor) -> list[Tensor]:
-        """Those of `parameters`, from that of the result."""
-        (x, _), *others = self.saved
-        found: list[Tensor] = []
-        for h, weights in reversed(others):
-            to_each = self.apart(grad)
-            found = [*self.in_turn(to_each.transpose(1, 2) @ h, to_each.sum(1)), *found]
-            grad = self.beside(relu_gradient(to_each @ weights, h, 0))
-        to_first = (grad.t() @ x).unflatten(0, (self.count, -1)), grad.sum(0).unflatten(0, (self.count, -1))
-        return [*self.in_turn(*to_first), *found]
-
-    def apart(self, h: Tensor) -> Tensor:
-        """(V, M · D) -> (M, V, D)."""
-        return h.view(len(h), self.count, -1).transpose(0, 1)
-
-    def beside(self, h: Tensor) -> Tensor:
-        """(M, V, D) -> (V, M · D)."""
-        return h.transpose(0, 1).flatten(1)
-
-    def in_turn(self, weights: Tensor, biases: Tensor) -> list[Tensor]:
-        return [part for pair in zip(weights, biases, strict=True) for part in pair]
-
-
-def linears(mlp: MLP) -> list[nn.Linear]:
-    """The linear maps of an MLP."""
-    return [step for step in mlp if isinstance(step, nn.Linear)]

@@ -1,4 +1,4 @@
-"""Self-loops, for layers that need every node among its own neighbours."""
+"""Self-loops, for layers whose sums must include the node itself."""
 
 import dgl
 import torch
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def add_self_loops(graph: DGLGraph, e: Tensor) -> tuple[DGLGraph, Tensor]:
-    """One self-loop for each node that has none, with the void edge feature δ = 0: (E, Q) -> (E + loops, Q).
+    """Add a self-loop with the void edge feature δ = 0 to each node that has none: (E, Q) -> (E + loops, Q).
 
-    New edges come after the old ones. The result does not know which graphs of a batch its nodes belong to.
+    New edges follow the old ones. The result has no batch information.
     """
     src, dst = graph.edges()
     missing = torch.ones(graph.num_nodes(), dtype=torch.bool, device=e.device)

@@ -1,4 +1,4 @@
-"""Models: all are built from a `DatasetInfo` and called as ``model(graph, node_feats, edge_feats) -> logits``."""
+"""Models: built from a `DatasetInfo`, called as ``model(graph, node_feats, edge_feats) -> logits``."""
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.models.attention import GAT, EdgeGAT

@@ -1,42 +1,42 @@
-"""All arguments of a model in one place: those that it names itself, and those that its base classes take for it.
+"""Complete signatures and Args sections for models that pass ``**options`` on to their base class.
 
-A model passes what it does not name on to its base, as ``**options``. `help(Model)` is to name these too, so signature
-and Args section of a class are put together from those of its bases when the class is made: nothing is written twice.
+`help(Model)`, the validation of options and the configuration files need every argument by name; it is written once, in
+the class that uses it.
 """
 
 import inspect
 import re
 
 ARGS = re.compile(r"\n\s*Args:\n(?P<lines>.*?)(?=\n\s*\n|\Z)", re.DOTALL)
-NAMED = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
+ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 
 
 def gather_arguments(model: type) -> None:
-    """Give the class a signature without ``**options``, and a docstring that tells each argument."""
+    """Give the class a signature without ``**options``, and a docstring with all arguments before its example."""
     parameters: dict[str, inspect.Parameter] = {}
     for cls in model.__mro__:
         if "__init__" not in vars(cls):
             continue
-        own = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
-        named = [one for one in own if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-        # What a base needs, without a default, is given by the model itself, such as its layers.
-        taken = [one for one in named if one.default is not one.empty] if parameters else named
-        for one in taken:
-            parameters.setdefault(one.name, one)
-        if not any(one.kind is one.VAR_KEYWORD for one in own):
+        declared = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
+        named = [p for p in declared if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        # Arguments of a base without a default, such as its layers, are passed by the model.
+        for p in named if not parameters else [p for p in named if p.default is not p.empty]:
+            parameters.setdefault(p.name, p)
+        if not any(p.kind is p.VAR_KEYWORD for p in declared):
             break
-    in_order = sorted(parameters.values(), key=lambda one: (one.kind, one.default is not one.empty))
-    model.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
-    told: dict[str, str] = {}
+    ordered = sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty))
+    model.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    described: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        told |= documented_arguments(vars(cls).get("__doc__") or "")
-    lines = [f"    {name}: {told[name]}".replace("\n", "\n    ") for name in parameters if name in told]
-    text = ARGS.sub("", inspect.cleandoc(model.__dict__.get("__doc__") or "")).rstrip()
+        described |= documented_arguments(vars(cls).get("__doc__") or "")
+    lines = [f"    {p}: {described[p]}".replace("\n", "\n    ") for p in parameters if p in described]
     if lines:
-        model.__doc__ = "\n".join([text, "", "Args:", *lines]).lstrip("\n") + "\n"
+        text = ARGS.sub("", inspect.cleandoc(model.__dict__.get("__doc__") or "")).strip()
+        text, example, rest = text.partition("Example:")
+        model.__doc__ = "\n".join([text.rstrip(), "", "Args:", *lines, "", example + rest]).strip() + "\n"
 
 
 def documented_arguments(doc: str) -> dict[str, str]:
-    """What the Args section of a docstring says of each argument."""
+    """The arguments in the Args section of a docstring, with their descriptions."""
     section = ARGS.search("\n" + inspect.cleandoc(doc))
-    return dict(NAMED.findall(inspect.cleandoc("\n" + section["lines"]))) if section else {}
+    return dict(ARGUMENT.findall(inspect.cleandoc("\n" + section["lines"]))) if section else {}

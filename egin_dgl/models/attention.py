@@ -1,4 +1,4 @@
-"""GAT, and GAT with edge features: neighbours weighted by attention."""
+"""GAT, and GAT with edge features."""
 
 from collections.abc import Callable
 
@@ -14,14 +14,14 @@ from egin_dgl.ranges import Count, Layers, Width
 
 
 class AttentionNetwork(GraphClassifier):
-    """Layers of several heads side by side; every node attends to itself through a self-loop.
+    """Attention layers with several heads, concatenated; every node attends to itself through a self-loop.
 
     Args:
         info: sizes of the data.
         make_layer: ``make_layer(dim, head_dim) -> layer`` for `dim` input features.
-        hidden_dim: features of a node after each layer, all heads together.
-        num_layers: message-passing layers.
-        heads: of each layer; must divide hidden_dim.
+        hidden_dim: features of a node after each layer, all heads together. Default: 64.
+        num_layers: message-passing layers. Default: 4.
+        heads: heads of each layer; must divide hidden_dim. Default: 8.
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
@@ -42,15 +42,21 @@ class AttentionNetwork(GraphClassifier):
         ]
         super().__init__(info, convs, hidden_dim, **classifier)
 
-    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         return add_self_loops(graph, edge_feats)
 
 
 class GAT(AttentionNetwork):
-    r"""DGL's `GATConv`, heads concatenated in every layer.
+    r"""GAT of "Graph Attention Networks", with DGL's `GATConv`; heads are concatenated in every layer.
 
     .. math:: h_i' = \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} W h_j, \quad
               \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j]))
+
+    Example:
+        >>> import dgl, torch
+        >>> model = GAT(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "GAT"
@@ -66,13 +72,19 @@ class GAT(AttentionNetwork):
 
 
 class EdgeGAT(AttentionNetwork):
-    r"""DGL's `EdgeGATConv`: edge features in the attention and in the message; self-loops carry the void edge δ = 0.
+    r"""GAT with edge features in attention and messages, with DGL's `EdgeGATConv`; self-loops have δ = 0.
 
     .. math:: h_i' = W_r h_i + \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} (W h_j + W_e e_{ij}), \quad
               \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j \Vert W_e e_{ij}]))
 
-    This is the static attention of GAT: a is applied before the nonlinearity, so that h_i shifts the scores of all its
-    neighbours alike and never changes their order. GATv2 (Brody, Alon, Yahav, ICLR 2022) applies it after.
+    The attention is static: a is applied before the nonlinearity, so that h_i shifts the scores of all its neighbors
+    equally and never changes their order. GATv2 (Brody, Alon, Yahav, ICLR 2022) applies it after.
+
+    Example:
+        >>> import dgl, torch
+        >>> model = EdgeGAT(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "EdgeGAT"

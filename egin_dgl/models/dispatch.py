@@ -1,39 +1,68 @@
-"""How training and inference compute a model: by its definition, or by the accelerated path where there is one.
+"""How training and inference compute a model: by its definition, or by the accelerated path where it applies.
 
-The definition is ``model(graph, node_feats, edge_feats)``. `fast=False` always takes it.
+The definition is ``model(graph, node_feats, edge_feats)``. The accelerated path is the package `egin_dgl.fast`; it applies to
+models whose layers are registered there, unmodified and without hooks, and not under autocast. `fast=False` switches it off.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import torch
+from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.models.model import embeddings_of, logits_of, measured_logits_of, stepper_of
 
 # From logits to the loss and its gradient with respect to the logits.
 LossFn: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
-# Loss and logits of a batch, the gradients added to those of the weights.
+# Loss and logits of a batch; the gradients are added to those of the weights.
 TrainStep: TypeAlias = Callable[[Batch, LossFn], tuple[Tensor, Tensor] | None]
+
+
+@runtime_checkable
+class EmbeddingModel(Protocol):
+    """A model with embeddings, as `GraphModel` declares them."""
+
+    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor: ...
 
 
 def forward_batch(model: nn.Module, batch: Batch, fast: bool = True) -> Tensor:
     """Logits of a batch: (B, classes)."""
-    return logits_of(model, batch) if fast else model(batch.graph, batch.node_feats, batch.edge_feats)
+    accelerated = find_accelerated(model, batch, fast)
+    if accelerated is not None:
+        return accelerated.logits(batch)
+    return model(batch.graph, batch.node_feats, batch.edge_feats)
 
 
 def embed_batch(model: nn.Module, batch: Batch, fast: bool = True) -> Tensor:
     """Graph embeddings of a batch: (B, D)."""
-    return embeddings_of(model, batch)
+    accelerated = find_accelerated(model, batch, fast)
+    if accelerated is not None:
+        return accelerated.embeddings(batch)
+    if not isinstance(model, EmbeddingModel):
+        raise AttributeError(
+            f"{type(model).__name__} has no embeddings: define embed(graph, node_feats, edge_feats) as models.GraphModel does"
+        )
+    return model.embed(batch.graph, batch.node_feats, batch.edge_feats)
 
 
 def make_train_step(model: nn.Module, fast: bool = True) -> TrainStep:
     """A function that computes loss, logits and gradients of a batch without autograd.
 
-    It returns None for a batch that only autograd can differentiate. Valid as long as the modules, modes and hooks of the
-    model do not change.
+    It returns None for a batch that only autograd can differentiate. It is valid as long as modules, modes, hooks and a fixed
+    ε of the model do not change.
     """
-    return stepper_of(model) if fast else lambda batch, loss_fn: None
+    package = fast_package() if fast else None
+    accelerated = package.accelerate(model) if package else None
+    fused_step = accelerated.train_step() if accelerated is not None else None
+
+    def step(batch: Batch, loss_fn: LossFn) -> tuple[Tensor, Tensor] | None:
+        return None if fused_step is None or is_autocast(batch) else fused_step(batch, loss_fn)
+
+    return step
 
 
 def forward_with_precise_bn(
@@ -41,4 +70,31 @@ def forward_with_precise_bn(
 ) -> Tensor | None:
     """Logits in evaluation mode, computed in the same pass that sets every BatchNorm to the statistics of the first
     `num_rows` nodes of the batch; None where one pass cannot do both."""
-    return measured_logits_of(model, batch, num_rows) if fast else None
+    accelerated = find_accelerated(model, batch, fast)
+    return None if accelerated is None else accelerated.precise_logits(batch, num_rows)
+
+
+def find_accelerated(model: nn.Module, batch: Batch, fast: bool) -> Any:
+    """The `egin_dgl.fast.AcceleratedModel` of a model, or None."""
+    package = fast_package() if fast and not is_autocast(batch) else None
+    return package.accelerate(model) if package else None
+
+
+@cache
+def fast_package() -> ModuleType | None:
+    """`egin_dgl.fast`, or None where it is not installed. Imported by name: it is built on this package."""
+    try:
+        return import_module("egin_dgl.fast")
+    except ModuleNotFoundError as error:
+        if error.name != "egin_dgl.fast":
+            raise
+        return None
+
+
+def is_autocast(batch: Batch) -> bool:
+    """Whether mixed precision is on for the device of a batch."""
+    device = batch.labels.device.type
+    try:
+        return torch.is_autocast_enabled(device)
+    except TypeError:  # before torch 2.4 each device had its own function
+        return torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()

@@ -1,20 +1,27 @@
-"""EGIN, EGIN-C and EGIN-E: the paper's models, each with and without a learnable ε.
+"""EGIN, EGIN-C and EGIN-E of "Edged Weisfeiler-Lehman Algorithm" (ICANN 2024), each with and without a learned ε.
 
-What they tell apart: EGIN no more than (own colour, multiset of neighbours' colours, Σ e), EGIN-E no more than that with
-the multiset of e in place of the sum (for one-hot labels the same), both less than E-WL, which knows the edge to each
-neighbour. The outer products of EGIN-C keep these pairs, and lose others: they are not injective either.
+Expressive power: EGIN distinguishes at most (own color, multiset of neighbors' colors, Σ e), EGIN-E at most that with the
+multiset of e instead of the sum (for one-hot labels the same). Both are weaker than E-WL, which sees the edge to each neighbor. The
+outer products of EGIN-C keep these pairs, but their sums are not injective either.
 """
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
-from egin_dgl.models.isomorphism import IsomorphismNetwork
+from egin_dgl.models.gin_family import GINFamily
 from egin_dgl.ranges import Layers, Width
 
 PAPER = "Yue, Liu, Zhang, Qu, ICANN 2024"
 
 
-class EGIN(IsomorphismNetwork):
-    """Messages are concatenations (h_j, e_ij); see `EGINConv`."""
+class EGIN(GINFamily):
+    """EGIN: messages are concatenations (h_j, e_ij); see `EGINConv`.
+
+    Example:
+        >>> import dgl, torch
+        >>> model = EGIN(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
+    """
 
     title = "EGIN"
     paper = PAPER
@@ -27,8 +34,15 @@ class EGIN(IsomorphismNetwork):
         super().__init__(info, make_layer, learn_eps=learn_eps, **options)
 
 
-class EGINC(IsomorphismNetwork):
-    """Messages are outer products h_j ⊗ e_ij; see `EGINCConv`."""
+class EGINC(GINFamily):
+    """EGIN-C: messages are outer products h_j ⊗ e_ij; see `EGINCConv`.
+
+    Example:
+        >>> import dgl, torch
+        >>> model = EGINC(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
+    """
 
     title = "EGIN-C"
     paper = PAPER
@@ -41,12 +55,18 @@ class EGINC(IsomorphismNetwork):
         super().__init__(info, make_layer, learn_eps=learn_eps, **options)
 
 
-class EGINE(IsomorphismNetwork):
-    """Messages are concatenations (h_j, MLP₂(e_ij)); see `EGINEConv`.
+class EGINE(GINFamily):
+    """EGIN-E: messages are concatenations (h_j, MLP₂(e_ij)); see `EGINEConv`.
 
     Args:
-        edge_dim: output size of the edge MLP of each layer.
-        edge_mlp_layers: linear maps in it.
+        edge_dim: output size of the edge MLP of each layer. Default: 16.
+        edge_mlp_layers: linear maps in it. Default: 2.
+
+    Example:
+        >>> import dgl, torch
+        >>> model = EGINE(DatasetInfo(node_dim=7, edge_dim=4, classes=2), edge_dim=8)
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "EGIN-E"

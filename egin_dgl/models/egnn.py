@@ -1,4 +1,4 @@
-"""After EGNN(C), called EGCN in the EGIN paper, and EGNN(A): every channel of edge features is a graph of its own."""
+"""EGNN(C), called EGCN in the EGIN paper, and EGNN(A): every channel of edge features is a weighted graph."""
 
 import torch
 from dgl import DGLGraph
@@ -15,20 +15,19 @@ from egin_dgl.ranges import Layers, Width
 class ChannelNetwork(GraphClassifier):
     """One block of features per channel; see `egin_dgl.layers.egnn`.
 
-    The wiring departs from the paper, which takes the channels as they are given, in three ways:
+    The channels differ from those of the paper in three ways:
 
-    - Split attributes. Channels must not be negative: a continuous attribute a becomes two of them, max(a, 0) and
-      max(−a, 0), which for the displacements along an edge are its two directions; one-hot labels stay.
-    - Self-loops. In every channel where a node has edges it also has a self-loop, as strong as they are on average: E
-      joins nodes that share a neighbour, and only through its self-loop is a node itself a neighbour of those next to it
-      (without, the two sides of a bipartite graph, such as a ring of six, never meet). A node that has a self-loop in a
-      channel already (data read with `self_loops=keep`) keeps it there as it is.
-    - An extra channel of all self-loops: the node's own features, unmixed.
+    - Split attributes. Channels must not be negative: a continuous attribute a becomes the two channels max(a, 0) and
+      max(−a, 0); one-hot labels do not change.
+    - Self-loops. In every channel where a node has edges it also has a self-loop with their mean weight: E connects nodes that
+      share a neighbor, so that without self-loops the two sides of a bipartite graph are never connected. A self-loop
+      of the data (read with `self_loops=keep`) keeps its weight.
+    - An extra channel of all self-loops: the features of the node itself.
 
     Args:
         info: sizes of the data.
-        hidden_dim: features of a node and channel after each layer; a node has channels times as many.
-        num_layers: message-passing layers.
+        hidden_dim: features of a node and channel after each layer. Default: 64.
+        num_layers: message-passing layers. Default: 4.
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
@@ -42,39 +41,53 @@ class ChannelNetwork(GraphClassifier):
         """A layer from `dim` features to `hidden_dim` per channel."""
         raise NotImplementedError
 
-    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         graph, e = add_self_loops(graph, edge_feats)
         src, dst = graph.edges()
         attributes, labels = e.tensor_split([self.signed], dim=1)
         is_loop = (src == dst).to(e.dtype).unsqueeze(1)
         channels = torch.cat([attributes.relu(), (-attributes).relu(), labels], dim=1)
         edges = sum_edges(graph, (channels > 0).to(e.dtype)).clamp(min=1)
-        own = sum_edges(graph, is_loop * channels)
-        missing = (sum_edges(graph, channels) / edges).masked_fill(own > 0, 0)
+        loops = sum_edges(graph, is_loop * channels)
+        missing = (sum_edges(graph, channels) / edges).masked_fill(loops > 0, 0)
         channels = channels + is_loop * (missing / sum_edges(graph, is_loop))[dst]  # parallel loops share it
         return graph, torch.cat([channels, is_loop], dim=1)
 
 
 class EGCN(ChannelNetwork):
-    """A convolution per channel; see `EGNNCConv`."""
+    """EGNN(C): a convolution per channel; see `EGNNCConv`.
+
+    Example:
+        >>> import dgl
+        >>> model = EGCN(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
+    """
 
     title = "EGCN"
-    paper = "after Gong, Cheng, CVPR 2019: EGNN(C); self-loops, their channel and split attributes are ours"
+    paper = "after Gong, Cheng, CVPR 2019: EGNN(C); self-loops, their channel and split attributes added"
     when = "non-negative edge weights in a few channels, such as strengths or distances"
 
     def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
         return EGNNCConv(dim, hidden_dim, normalized=True)
 
-    def wire(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
-        graph, channels = super().wire(graph, edge_feats)
+    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+        graph, channels = super().transform_graph(graph, edge_feats)
         return graph, doubly_stochastic_root(graph, channels)  # the same in every layer
 
 
 class EGATGong(ChannelNetwork):
-    """An attention per channel; see `EGNNAConv`."""
+    """EGNN(A): attention per channel; see `EGNNAConv`.
+
+    Example:
+        >>> import dgl
+        >>> model = EGATGong(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
+    """
 
     title = "EGNN(A)"
-    paper = "after Gong, Cheng, CVPR 2019: EGNN(A); wired as EGCN, attention anew in every layer"
+    paper = "after Gong, Cheng, CVPR 2019: EGNN(A); channels of EGCN, attention from the edge features in every layer"
     when = "as EGCN, when some neighbours matter more than their edge tells"
 
     def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:

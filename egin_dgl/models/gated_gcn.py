@@ -1,4 +1,4 @@
-"""GatedGCN: edges have states of their own, which gate the messages."""
+"""GatedGCN: edges have states, which gate the messages."""
 
 import torch
 from dgl import DGLGraph
@@ -13,14 +13,20 @@ from egin_dgl.ranges import Layers, Width
 
 
 class GatedGCN(GraphClassifier):
-    r"""A stack of `GatedGCNConv`, with residuals from the second layer on, for nodes and for edges.
+    r"""GatedGCN: a stack of `GatedGCNConv`, with residuals of nodes and edges from the second layer on.
 
     .. math:: h^{(k)} = h^{(k-1)} + ReLU(norm(h')), \quad e^{(k)} = e^{(k-1)} + ReLU(norm(e'))
 
     Args:
-        hidden_dim: features of a node, and of an edge, after each layer.
-        num_layers: message-passing layers.
-        norm: batch, layer or none, between layers, of nodes and of edges.
+        hidden_dim: features of a node, and of an edge, after each layer. Default: 64.
+        num_layers: message-passing layers. Default: 4.
+        norm: batch, layer or none, between layers, of nodes and of edges. Default: batch.
+
+    Example:
+        >>> import dgl
+        >>> model = GatedGCN(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "GatedGCN"
@@ -42,7 +48,7 @@ class GatedGCN(GraphClassifier):
         )
         convs = [GatedGCNConv(node_dim, edge_dim, hidden_dim) for node_dim, edge_dim in sizes]
         super().__init__(info, convs, hidden_dim, norm=norm, **classifier)
-        # None after the last layer, whose edges nothing reads.
+        # None after the last layer, whose edge states are not used.
         self.edge_norms = nn.ModuleList(make_norm(norm, hidden_dim) for _ in convs[1:])
 
     def readouts(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:

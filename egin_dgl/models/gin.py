@@ -1,21 +1,23 @@
-"""GIN: sums over neighbours and MLPs, as strong as the Weisfeiler-Lehman test on nodes."""
+"""GIN: sums over neighbors and MLPs, as powerful as the 1-WL test."""
 
-from dgl import DGLGraph
 from dgl.nn import GINConv
-from torch import Tensor, nn
+from torch import nn
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.data.loader import Batch
 from egin_dgl.layers.dgl_layer import EdgeFreeLayer
-from egin_dgl.layers.sum_layer import Messages, SumLayer
-from egin_dgl.layers.sums import closed
-from egin_dgl.models.isomorphism import IsomorphismNetwork
+from egin_dgl.models.gin_family import GINFamily
 
 
-class GIN(IsomorphismNetwork):
-    r"""DGL's `GINConv`, with and without a learnable ε (GIN-ε, and GIN-0 which is called GIN here).
+class GIN(GINFamily):
+    r"""GIN of "How Powerful are Graph Neural Networks?", with DGL's `GINConv`.
 
     .. math:: h_i' = MLP\{(1+\epsilon)\,h_i + \sum_{j \in N(i)} h_j\}
+
+    Example:
+        >>> import dgl, torch
+        >>> model = GIN(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "GIN"
@@ -25,24 +27,13 @@ class GIN(IsomorphismNetwork):
 
     def __init__(self, info: DatasetInfo, learn_eps: bool = False, **options):
         def make_layer(mlp, dim):
-            return GINLayer(GINConv(mlp(dim), learn_eps=learn_eps))
+            return GINLayer(mlp(dim), learn_eps)
 
         super().__init__(info, make_layer, learn_eps=learn_eps, **options)
 
 
-class GINLayer(EdgeFreeLayer, SumLayer):
-    """DGL's layer, and how the same is summed on a batch of the loader."""
+class GINLayer(EdgeFreeLayer):
+    """DGL's `GINConv` with a sum over neighbors."""
 
-    conv: GINConv
-
-    def ending(self) -> nn.Module:
-        return self.conv.apply_func
-
-    def epsilon(self) -> Tensor:
-        return self.conv.eps
-
-    def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
-        return super().forward(graph, h, e)
-
-    def messages(self, batch: Batch) -> Messages:
-        return Messages(closed(batch))
+    def __init__(self, mlp: nn.Module, learn_eps: bool = False):
+        super().__init__(GINConv(mlp, "sum", learn_eps=learn_eps))

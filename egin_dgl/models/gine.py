@@ -1,4 +1,4 @@
-"""GINE: GIN with edge features added to the neighbours'."""
+"""GINE: GIN with edge features added to those of the neighbors."""
 
 from dgl import DGLGraph
 from dgl.nn import GINEConv
@@ -7,13 +7,19 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgl_layer import DGLLayer
 from egin_dgl.layers.mlp import linear
-from egin_dgl.models.isomorphism import IsomorphismNetwork
+from egin_dgl.models.gin_family import GINFamily
 
 
-class GINE(IsomorphismNetwork):
-    r"""DGL's `GINEConv`; each layer maps edge features to the size of its nodes' first.
+class GINE(GINFamily):
+    r"""GINE of "Strategies for Pre-training Graph Neural Networks", with DGL's `GINEConv`.
 
     .. math:: h_i' = MLP\{(1+\epsilon)\,h_i + \sum_{j \in N(i)} ReLU(h_j + W e_{ij} + b)\}
+
+    Example:
+        >>> import dgl, torch
+        >>> model = GINE(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "GINE"
@@ -22,13 +28,13 @@ class GINE(IsomorphismNetwork):
 
     def __init__(self, info: DatasetInfo, learn_eps: bool = False, **options):
         def make_layer(mlp, dim):
-            return EmbeddedEdges(GINEConv(mlp(dim), learn_eps=learn_eps), linear(info.edge_dim, dim))
+            return GINELayer(GINEConv(mlp(dim), learn_eps=learn_eps), linear(info.edge_dim, dim))
 
         super().__init__(info, make_layer, learn_eps=learn_eps, **options)
 
 
-class EmbeddedEdges(DGLLayer):
-    """A layer of DGL that wants edge features of a size of its own."""
+class GINELayer(DGLLayer):
+    """DGL's `GINEConv` after a linear map of edge features to the size of node features."""
 
     def __init__(self, conv: nn.Module, embedding: nn.Module):
         super().__init__(conv)

@@ -1,4 +1,4 @@
-"""PNA: several aggregators and scalers of the degree at once."""
+"""PNA: several aggregators and degree scalers."""
 
 from dgl import DGLGraph
 from dgl.nn import PNAConv
@@ -15,7 +15,7 @@ SCALERS = ("identity", "amplification", "attenuation")
 
 
 class PNA(GraphClassifier):
-    r"""DGL's `PNAConv` with edge features in the message.
+    r"""PNA of "Principal Neighbourhood Aggregation for Graph Nets", with DGL's `PNAConv` and edge features in messages.
 
     .. math:: u_i = U(h_i, \oplus_{j \in N(i)} M(h_j, h_i, e_{ij})), \quad
               \oplus = [1, \log(d_i + 1) / \delta, \delta / \log(d_i + 1)] \otimes [mean, max, min, std]
@@ -23,15 +23,21 @@ class PNA(GraphClassifier):
     .. math:: h_i' = [h_i +] \, LeakyReLU(W \, BatchNorm(u_i / \sqrt{N}) + b)
 
     M and U are linear, δ is the mean of log(d + 1) over the nodes of the training graphs, N the number of nodes of the
-    graph that i is in. The division by √N, the batch normalisation, the mixing layer (W, b) and the residual, where
-    input and output are of one size, are DGL's, after the authors' code; the paper's equation ends with u_i. There is
-    one tower. Where no message comes, ⊕ is zero.
+    graph of i. The division by √N, the batch normalisation, the mixing layer (W, b) and the residual, where input and output
+    have the same size, are DGL's, after the authors' code; the paper's equation ends with u_i. There is one tower. Without
+    messages, ⊕ is zero.
 
     Args:
         info: sizes of the data, with the degrees of the training graphs.
-        hidden_dim: features of a node after each layer.
-        num_layers: message-passing layers.
+        hidden_dim: features of a node after each layer. Default: 64.
+        num_layers: message-passing layers. Default: 4.
         classifier: dropout, norm and readout of `GraphClassifier`.
+
+    Example:
+        >>> import dgl, torch
+        >>> model = PNA(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
     """
 
     title = "PNA"
@@ -39,7 +45,7 @@ class PNA(GraphClassifier):
     when = "accuracy before speed, on graphs of varied degrees"
 
     def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 4, **classifier):
-        delta = info.mean_log_degree or 1.0  # 1 where no training graph has an edge, or degrees are not known
+        delta = info.mean_log_degree or 1.0  # 1 where no training graph has an edge, or degrees are unknown
         convs = [
             PNALayer(PNAConv(dim, hidden_dim, AGGREGATORS, SCALERS, delta, edge_feat_size=info.edge_dim))
             for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)
@@ -48,7 +54,7 @@ class PNA(GraphClassifier):
 
 
 class PNALayer(DGLLayer):
-    """`PNAConv` that also takes a graph without edges, and a training batch of one node."""
+    """DGL's `PNAConv` for graphs without edges, and training batches of one node, as well."""
 
     def __init__(self, conv: PNAConv):
         super().__init__(conv)
@@ -57,6 +63,6 @@ class PNALayer(DGLLayer):
 
     def call(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
         with graph.local_scope():
-            # What a tower reads where no message came; without any edge DGL would leave it unset.
+            # The aggregate of nodes without messages; on a graph without edges DGL would not set it.
             graph.ndata["h_neigh"] = h.new_zeros(len(h), len(AGGREGATORS) * len(SCALERS) * h.shape[1])
             return self.conv(graph, h, e)

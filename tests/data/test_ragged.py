@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egin_dgl.data.ragged import gather_rows, offsets_of, row_places
+from egin_dgl.data.ragged import gather_rows, offsets_of, row_positions
 
 
 @given(st.data())
@@ -19,7 +19,7 @@ def test_gathered_entries_are_those_of_the_rows_one_after_the_other(data):
     assert flat[places].tolist() == [x for row in rows for x in parts[row].tolist()]
     assert taken.tolist() == [0, *np.cumsum([lengths[row] for row in rows]).tolist()]
     total = len(places)
-    known, _ = row_places(torch.from_numpy(offsets), torch.tensor(rows, dtype=torch.int64), total)
+    known, _ = row_positions(torch.from_numpy(offsets), torch.tensor(rows, dtype=torch.int64), total)
     assert known.tolist() == places.tolist()
 
 

@@ -1,4 +1,4 @@
-"""What GIN, GINE and the EGIN family share: MLPs after sums, and ε, learnt or not."""
+"""The base of GIN, GINE and the EGIN family."""
 
 from collections.abc import Callable
 
@@ -11,19 +11,19 @@ from egin_dgl.models.classifier import GraphClassifier, layer_inputs
 from egin_dgl.ranges import Fraction, Layers, Width
 
 
-class IsomorphismNetwork(GraphClassifier):
-    """A stack of layers that sum over neighbours and end in an MLP; a model says only how one layer is made.
+class GINFamily(GraphClassifier):
+    """A stack of layers that sum over neighbors and end in an MLP; a model defines only how one layer is made.
 
     Args:
         info: sizes of the data.
         make_layer: ``make_layer(mlp, dim) -> layer`` for `dim` input features, where ``mlp(in_dim)`` makes the MLP
-            that ends the layer.
-        hidden_dim: features of a node after each layer.
-        num_layers: message-passing layers.
-        mlp_layers: linear maps in the MLP of a layer.
-        mlp_dropout: dropout inside that MLP.
-        learn_eps: learn the ε of every layer (GIN-ε, EGIN-ε) or leave it at zero (GIN, EGIN).
-        norm: batch, layer or none, in the MLPs and between layers.
+            at the end of the layer.
+        hidden_dim: features of a node after each layer. Default: 64.
+        num_layers: message-passing layers. Default: 4.
+        mlp_layers: linear maps in the MLP of a layer. Default: 2.
+        mlp_dropout: dropout inside that MLP. Default: 0.
+        learn_eps: learn the ε of every layer (GIN-ε, EGIN-ε), which is zero otherwise (GIN, EGIN). Default: False.
+        norm: batch, layer or none, in the MLPs and between layers. Default: batch.
         classifier: dropout and readout of `GraphClassifier`.
     """
 

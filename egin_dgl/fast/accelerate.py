@@ -1,0 +1,138 @@
+"""Which models are accelerated, and how: layer by layer with autograd, or fused."""
+
+from collections.abc import Iterator
+
+import torch
+from dgl.nn import AvgPooling, MaxPooling, SumPooling
+from torch import Tensor, nn
+
+from egin_dgl.data.loader import Batch
+from egin_dgl.fast.dedup import find_distinct_rows
+from egin_dgl.fast.fused_step import FusedHeads, FusedLayer, FusedNetwork
+from egin_dgl.fast.layers import FastLayer, find_fast_layer, has_hooks, is_overridden
+from egin_dgl.fast.norm_block import NormBlock
+from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
+from egin_dgl.layers import MLP
+from egin_dgl.models.classifier import GraphClassifier
+from egin_dgl.models.dispatch import LossFn, TrainStep
+
+
+def accelerate(model: nn.Module) -> "AcceleratedModel | None":
+    """The accelerated path of a model as it is now; None where only its definition computes it."""
+    if not isinstance(model, GraphClassifier) or has_hooks(model) or has_hooks(model.readout):
+        return None
+    if is_overridden(model, GraphClassifier, "forward", "readouts", "transform_graph", "classify", "embed"):
+        return None
+    if type(model.readout) not in (SumPooling, AvgPooling, MaxPooling):
+        return None
+    layers = [fast_layer for conv in model.convs if (fast_layer := find_fast_layer(conv)) is not None]
+    if not layers or len(layers) < len(model.convs) or len(set(model.convs)) < len(layers):
+        return None
+    return AcceleratedModel(model, layers)
+
+
+class AcceleratedModel:
+    """The same numbers as the model, from the sums of a batch.
+
+    Args:
+        model: read by each call, so that it may be trained in between.
+        layers: its layers.
+    """
+
+    def __init__(self, model: GraphClassifier, layers: list[FastLayer]):
+        self.model, self.layers = model, layers
+
+    def logits(self, batch: Batch) -> Tensor:
+        """What `model.forward` returns."""
+        return self.model.classify(self.readouts(batch))
+
+    def embeddings(self, batch: Batch) -> Tensor:
+        """What `model.embed` returns."""
+        return torch.cat(self.readouts(batch), dim=-1)
+
+    def readouts(self, batch: Batch) -> list[Tensor]:
+        """What `model.readouts` returns."""
+        sums = batch_sums(batch)
+        depths = [sums.node_feats]
+        for layer, norm in zip(self.layers, self.model.norms, strict=True):
+            depths.append(torch.relu(norm(layer.forward(sums, depths[-1]))))
+        return [pool(sums, h, self.model.readout) for h in depths]
+
+    def train_step(self) -> TrainStep | None:
+        """A function that computes loss, logits and gradients of a batch without autograd; None where the model is not made
+        of fusible blocks, or a hook is registered on a weight."""
+        network = self.fuse(training=True)
+        if network is None or any(map(has_gradient_hooks, self.model.parameters())):
+            return None
+
+        def step(batch: Batch, loss_fn: LossFn) -> tuple[Tensor, Tensor] | None:
+            if len(batch.node_feats) < 2:  # one row has no variance
+                return None
+            return network.train_step(batch_sums(batch), loss_fn)
+
+        return step
+
+    @torch.no_grad()
+    def precise_logits(self, batch: Batch, num_rows: int) -> Tensor | None:
+        """Logits in evaluation mode, every BatchNorm set to the statistics of the first `num_rows` nodes; None where the
+        model is not made of fusible blocks, or there is no such node."""
+        network = self.fuse(training=False) if num_rows else None
+        if network is None:
+            return None
+        sums = batch_sums(batch)
+        is_sparse = all(layer.neighbor_sum(sums).csr is not None for layer in self.layers)
+        rows = find_distinct_rows(sums, len(self.layers), num_rows) if is_sparse else None
+        return network.forward_precise(sums, num_rows, rows)
+
+    def fuse(self, training: bool) -> FusedNetwork | None:
+        """The model as a fused network; None unless all of its blocks are fusible, and all of them `training` or none."""
+        model = self.model
+        modules = [module for _, module in model.named_modules(remove_duplicate=False)]
+        if any(map(has_hooks, modules)) or len(set(modules)) < len(modules):
+            return None
+        if type(model.readout) is MaxPooling or not 0 <= model.dropout.p < 1:
+            return None
+        heads = [head for head in model.heads if type(head) is nn.Linear]
+        layers = []
+        for layer, norm in zip(self.layers, model.norms, strict=True):
+            blocks = list(find_blocks(layer.mlp, norm, training))
+            layers.append(FusedLayer(layer, [block for block in blocks if block is not None]))
+            if None in blocks:
+                return None
+        if len(heads) < len(model.heads):
+            return None
+        dropout = model.dropout.p if model.dropout.training else 0.0
+        return FusedNetwork(layers, FusedHeads(heads, dropout), self.pooling_factor)
+
+    def pooling_factor(self, sums: BatchSums) -> Tensor | float:
+        """What the sums over the nodes of each graph are multiplied by: 1 / size for a mean, else the model's s."""
+        if type(self.model.readout) is AvgPooling:
+            return 1 / sums.num_nodes.clamp(min=1).to(sums.node_feats.dtype).unsqueeze(1)
+        return self.model.scale
+
+
+def find_blocks(mlp: nn.Module, last_norm: nn.Module, training: bool) -> Iterator[NormBlock | None]:
+    """The MLP of a layer and the normalisation after it as blocks; None for what is not fusible."""
+    if type(mlp) is not MLP or training and any(step.p for step in mlp if isinstance(step, nn.Dropout)):
+        yield None
+        return
+    steps = [step for step in mlp if not isinstance(step, nn.Dropout)]
+    linears, norms, activations = steps[::3], [*steps[1::3], last_norm], steps[2::3]
+    if len(linears) != len(norms) or any(type(activation) is not nn.ReLU for activation in activations):
+        yield None
+        return
+    for linear, norm in zip(linears, norms, strict=True):
+        yield NormBlock.build(linear, norm, training)
+
+
+def has_gradient_hooks(weight: Tensor) -> bool:
+    """Whether a hook is registered on the gradient of a weight. torch has no public way to ask."""
+    return bool(weight._backward_hooks or getattr(weight, "_post_accumulate_grad_hooks", None))
+
+
+def pool(sums: BatchSums, h: Tensor, readout: nn.Module) -> Tensor:
+    """The readout on a batch: (N, D) -> (B, D)."""
+    if isinstance(readout, MaxPooling):
+        return torch.embedding_bag(h, sums.members.columns, sums.members.starts, False, 2)[0]
+    total = sums.over_graphs(h)
+    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, AvgPooling) else total

@@ -1,0 +1,138 @@
+"""Sums and sparse matrices of a dataset that stay constant in training, computed on first access.
+
+N nodes, E directed edges j → i. Sums over a neighborhood include the node itself where the layers' equations do.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.ragged import Offsets
+from egin_dgl.fast.sparse_matrix import MatrixPair
+
+MAX_EDGE_TYPES = 64  # up to this many distinct edge vectors, their counts around each node are stored
+NEAR_COMPLETE = 0.75  # from this share of connected pairs on, the complement has fewer entries to sum
+
+
+class GraphwiseEdgeTypes(NamedTuple):
+    """The distinct edge vectors of each graph, and δ = 0, where a dataset has many."""
+
+    vectors: Tensor  # (V, Q)
+    offsets: Offsets  # of the vectors of each graph
+    matrix: MatrixPair  # rows are nodes, columns the vectors of their edges and δ for the node itself
+
+
+class Constants:
+    """Constants of one dataset, on its device. Holds tensors of the dataset, not the dataset."""
+
+    def __init__(self, dataset: GraphDataset):
+        self.nodes, self.edges = dataset.node_rows, dataset.edge_rows
+        self.src, self.dst, self.edge_feats = dataset.src, dataset.dst, dataset.edge_feats
+        self.node_ids = torch.arange(self.nodes.total, device=self.src.device)
+
+    @cached_property
+    def edge_sums(self) -> Tensor:
+        """Σ_{j ∈ N(i)} e_ij: (N, Q)."""
+        sums = self.edge_feats.new_zeros(self.nodes.total, self.edge_feats.shape[1])
+        return sums.index_add_(0, self.dst, self.edge_feats)
+
+    @cached_property
+    def self_and_neighbors(self) -> MatrixPair:
+        """A + I."""
+        row, column = torch.cat([self.dst, self.node_ids]), torch.cat([self.src, self.node_ids])
+        return MatrixPair.from_entries(row, column, None, self.nodes, self.nodes)
+
+    @cached_property
+    def complement(self) -> MatrixPair | None:
+        """A + I − J, where J connects all pairs of a graph; None unless nearly all pairs are connected."""
+        sizes, first = self.nodes.sizes, self.nodes.on_device[:-1]
+        pairs = Offsets(torch.cat([first.new_zeros(1), (sizes * sizes).cumsum(0)]))
+        if len(self.src) + self.nodes.total < NEAR_COMPLETE * pairs.total:
+            return None
+        row, column = torch.cat([self.dst, self.node_ids]), torch.cat([self.src, self.node_ids])
+        graph = self.nodes.repeat(torch.arange(len(sizes), device=row.device))[row]
+        # The pair (i, j) of a graph of n nodes is number n · i + j of the pairs of the graph.
+        number = pairs.on_device[graph] + (row - first[graph]) * sizes[graph] + column - first[graph]
+        count = number.bincount(minlength=pairs.total)
+        differs = (count != 1).nonzero().squeeze(1)
+        graph = pairs.repeat(torch.arange(len(sizes), device=row.device))[differs]
+        pair = differs - pairs.on_device[graph]
+        row, column = pair // sizes[graph] + first[graph], pair % sizes[graph] + first[graph]
+        weight = (count[differs] - 1).to(self.edge_feats.dtype)
+        return MatrixPair.from_entries(row, column, weight, self.nodes, self.nodes)
+
+    @cached_property
+    def cross_products(self) -> MatrixPair:
+        """Rows (i, q) and columns j with the weights e_ijq, and ψ = 1 for j = i; only non-zero entries are stored."""
+        dim = self.edge_feats.shape[1]
+        edge, q = self.edge_feats.nonzero(as_tuple=True)
+        self_rows = torch.arange(len(self.node_ids) * dim, device=edge.device)
+        row = torch.cat([self.dst[edge] * dim + q, self_rows])
+        column = torch.cat([self.src[edge], self.node_ids.repeat_interleave(dim)])
+        weight = torch.cat([self.edge_feats[edge, q], self.edge_feats.new_ones(len(self_rows))])
+        return MatrixPair.from_entries(row, column, weight, Offsets(self.nodes.on_device * dim), self.nodes)
+
+    @cached_property
+    def edge_type_counts(self) -> tuple[Tensor, Tensor] | None:
+        """Where they are few: the distinct edge vectors, δ = 0 last, (K + 1, Q); and how often each occurs around a node,
+        δ once for the node itself, (N, K + 1). None where they are many."""
+        # More than a few among the first edges are more than a few among all.
+        if len(torch.unique(self.edge_feats[:4096], dim=0)) > MAX_EDGE_TYPES:
+            return None
+        table, edge_type = distinct_rows(self.edge_feats)
+        if len(table) > MAX_EDGE_TYPES:
+            return None
+        table = torch.cat([table, table.new_zeros(1, table.shape[1])])
+        counts = self.edge_feats.new_zeros(self.nodes.total * len(table))
+        counts.index_add_(0, self.dst * len(table) + edge_type, self.edge_feats.new_ones(len(edge_type)))
+        counts = counts.view(-1, len(table))
+        counts[:, -1] += 1
+        return table, counts
+
+    @cached_property
+    def graphwise_edge_types(self) -> GraphwiseEdgeTypes:
+        table, edge_type = distinct_rows(self.edge_feats)
+        table = torch.cat([table, table.new_zeros(1, table.shape[1])])
+        graphs = torch.arange(len(self.edges.on_host) - 1, device=edge_type.device)
+        # Sorted by graph, then by vector: those of the edges, then δ of each node.
+        edge_keys = self.edges.repeat(graphs) * len(table) + edge_type
+        node_keys = self.nodes.repeat(graphs) * len(table) + len(table) - 1
+        keys, column = torch.unique(torch.cat([edge_keys, node_keys]), return_inverse=True)
+        counts = (keys // len(table)).bincount(minlength=len(graphs))
+        offsets = Offsets(torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
+        row = torch.cat([self.dst, self.node_ids])
+        matrix = MatrixPair.from_entries(row, column, None, self.nodes, offsets)
+        return GraphwiseEdgeTypes(table[keys % len(table)], offsets, matrix)
+
+
+_CONSTANTS: WeakKeyDictionary[GraphDataset, Constants] = WeakKeyDictionary()
+
+
+def dataset_constants(dataset: GraphDataset) -> Constants:
+    """The constants of a dataset, made once."""
+    if dataset not in _CONSTANTS:
+        _CONSTANTS[dataset] = Constants(dataset)
+    return _CONSTANTS[dataset]
+
+
+def distinct_rows(feats: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows (K, Q), and the number of the distinct row of each row (E,).
+
+    Rows are compared by a hash of their bits, as sorting integers is much faster than sorting rows; on a collision the rows
+    are sorted.
+    """
+    bits = feats.contiguous().view(torch.int32).to(torch.int64)
+    key = torch.zeros(len(feats), dtype=torch.int64, device=feats.device)
+    for column in bits.unbind(1):
+        key = (key ^ column) * 6364136223846793005 + 1442695040888963407  # one step of Knuth's MMIX generator
+        key = key ^ (key >> 29)
+    keys, number = torch.unique(key, return_inverse=True)
+    example = torch.zeros_like(keys).scatter_(0, number, torch.arange(len(number), device=feats.device))
+    table = feats[example]
+    if not torch.equal(table[number], feats):
+        table, number = torch.unique(feats, dim=0, return_inverse=True)
+    return table, number

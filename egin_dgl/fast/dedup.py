@@ -1,0 +1,121 @@
+r"""One row per E-WL color instead of one per node, in evaluation.
+
+A layer computes the features of a node from the node, its neighbors and the edges between them; so two nodes of the same
+E-WL color of depth k have the same features after k layers. A pass over many graphs computes each row once: on MUTAG 64,
+277, 796 and 1453 rows in four layers, instead of 3371 in each. The rows are found once per batch, so this is for a batch
+that is evaluated after every epoch, not for training steps.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.ragged import row_positions
+from egin_dgl.ewl.inputs import GraphSet
+from egin_dgl.ewl.refinement import refine
+from egin_dgl.fast.constants import distinct_rows
+from egin_dgl.fast.sparse_matrix import CSR
+from egin_dgl.fast.sparse_sums import BatchSums, LinearMap, multiply
+
+MAX_SHARE = 0.75  # with a larger share of distinct rows, all rows are computed
+
+
+@dataclass(frozen=True)
+class DepthRows:
+    """The U distinct rows of the N nodes of a batch after k layers, those of the first nodes first."""
+
+    nodes: Tensor  # (U,) a node of each row
+    row: Tensor  # (N,) int32, the row of each node
+    shares: Tensor  # (R, 1): share of each of the first R rows in the mean over the first `num_rows` nodes
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The distinct rows of all depths of one batch, the input first."""
+
+    depths: list[DepthRows]
+    # By id of the matrix over nodes, which is held so that its id is not reused.
+    _matrices: dict[tuple[int, int], tuple[CSR, CSR]] = field(default_factory=dict)
+
+    def layer_inputs(
+        self, neighbor_sum: LinearMap, edge_part: Tensor | None, depth: int
+    ) -> tuple[LinearMap, Tensor | None, Tensor]:
+        """Sums from the rows of the previous depth to those of `depth`, and the rows of the nodes themselves."""
+        if neighbor_sum.csr is None:
+            raise ValueError("these sums are no sparse matrix")
+        nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
+        csr = self.deduplicate(neighbor_sum.csr, depth)
+        edge_part = None if edge_part is None else edge_part.index_select(0, nodes)
+        return LinearMap(lambda x: multiply(csr, x), no_gradient), edge_part, previous[nodes]
+
+    def deduplicate(self, csr: CSR, depth: int) -> CSR:
+        """The rows of a matrix over nodes that belong to the distinct rows of a depth."""
+        key = id(csr), depth
+        if key not in self._matrices:
+            nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
+            groups = len(csr.starts) // len(previous)  # rows of the matrix per node
+            chosen = (nodes.unsqueeze(1) * groups + torch.arange(groups, device=nodes.device)).flatten()
+            offsets = torch.cat([csr.starts, csr.starts.new_full((1,), len(csr.columns))])
+            positions, lengths = row_positions(offsets.long(), chosen)
+            columns = previous[csr.columns.long()[positions]]
+            weights = None if csr.weights is None else csr.weights[positions]
+            self._matrices[key] = csr, CSR((lengths.cumsum(0) - lengths).int(), columns, weights)
+        return self._matrices[key][1]
+
+    def pool(self, members: CSR, depth: int, h: Tensor) -> Tensor:
+        """Sums over the nodes of each graph: (U, D) -> (B, D)."""
+        return multiply(CSR(members.starts, self.depths[depth].row, None), h)
+
+
+def no_gradient(grad: Tensor) -> Tensor:
+    raise NotImplementedError("distinct rows are for evaluation")
+
+
+def find_distinct_rows(sums: BatchSums, num_layers: int, num_rows: int) -> DistinctRows | None:
+    """The distinct rows of a batch after 0 to `num_layers` layers; None where they are hardly fewer than the nodes.
+
+    Args:
+        sums: of the batch.
+        num_layers: message-passing layers.
+        num_rows: nodes, from the first on, over which BatchNorm statistics are computed.
+    """
+    key = num_layers, num_rows
+    if key not in sums.cache:
+        sums.cache[key] = _find_distinct_rows(sums, num_layers, num_rows)
+    return sums.cache[key]
+
+
+def _find_distinct_rows(sums: BatchSums, num_layers: int, num_rows: int) -> DistinctRows | None:
+    feats = sums.node_feats
+    graphs = to_graph_set(sums.chunk.dataset)
+    if graphs is None or not len(feats):
+        return None
+    colors = [torch.from_numpy(c).to(feats.device) for c in refine(graphs, depth=num_layers).colors]
+    depths = [find_depth_rows(sums.node_rows(color), num_rows, feats.dtype) for color in colors]
+    distinct = sum(len(depth.nodes) for depth in depths[1:])
+    return DistinctRows(depths) if distinct <= MAX_SHARE * len(feats) * num_layers else None
+
+
+def to_graph_set(dataset: GraphDataset) -> GraphSet | None:
+    """The graphs with their features as labels; None where these alone distinguish most nodes."""
+    table, node_label = distinct_rows(dataset.node_feats)
+    if len(table) > MAX_SHARE * len(node_label):
+        return None
+    _, edge_label = distinct_rows(dataset.edge_feats)
+    tensors = dataset.node_offsets, dataset.src, dataset.dst, node_label, edge_label
+    return GraphSet(*(tensor.cpu().numpy() for tensor in tensors))
+
+
+def find_depth_rows(color: Tensor, num_rows: int, dtype: torch.dtype) -> DepthRows:
+    """From the color of each node of a batch to the distinct rows of a depth."""
+    _, number = torch.unique(color, return_inverse=True)
+    count = int(number.max()) + 1
+    first = number.new_full((count,), len(number)).scatter_reduce_(
+        0, number, torch.arange(len(number), device=number.device), "amin"
+    )
+    nodes, order = first.sort()  # so that rows of the first nodes come first
+    row = torch.empty_like(order).scatter_(0, order, torch.arange(count, device=number.device))[number]
+    shares = row[:num_rows].bincount().to(dtype) / num_rows
+    return DepthRows(nodes, row.int(), shares.unsqueeze(1))

@@ -1,0 +1,133 @@
+"""Layers that sum over neighbors and end in an MLP, on the sums of a batch; registered per layer class."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from egin_dgl.fast.sparse_sums import BatchSums, LinearMap
+from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv
+from egin_dgl.models.gin import GINLayer
+
+
+class FastLayer:
+    r"""A layer as an MLP over the sum S of a node and its neighbors, ε times the node itself, and an edge part c.
+
+    .. math:: h_i' = MLP\{(S h)_i + \epsilon\,h_i,\; c_i\}
+
+    A subclass returns S and c of one layer class. A fixed ε is read when the object is made.
+
+    Args:
+        layer: the layer.
+    """
+
+    definition: tuple[str, ...] = ("forward",)  # methods that define the layer
+
+    def __init__(self, layer: Any):
+        self.layer = layer
+        self.mlp, self.eps = self.mlp_and_eps()
+        self.has_eps = isinstance(self.eps, nn.Parameter) or bool(self.eps)
+
+    def mlp_and_eps(self) -> tuple[nn.Module, Tensor]:
+        return self.layer.mlp, self.layer.eps
+
+    def bypassed(self) -> list[nn.Module]:
+        """The modules that `forward` does not call."""
+        return [self.layer]
+
+    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+        """S. It may have several rows per node, one after another."""
+        return sums.self_and_neighbors
+
+    def edge_part(self, sums: BatchSums) -> Tensor | None:
+        """c: (N, R)."""
+        return None
+
+    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+        """(N, D) -> (N, H)."""
+        summed = self.neighbor_sum(sums)(h).view(len(h), -1, h.shape[1])
+        if self.has_eps:
+            summed = summed + self.eps * h.unsqueeze(1)
+        # Of several rows per node, the equations count the features of the node first, then the rows.
+        summed = summed.transpose(1, 2).flatten(1)
+        edge_part = self.edge_part(sums)
+        return self.mlp(summed if edge_part is None else torch.cat([summed, edge_part], dim=-1))
+
+
+FastClass = TypeVar("FastClass", bound=type[FastLayer])
+REGISTRY: dict[type[nn.Module], type[FastLayer]] = {}
+
+
+def register(layer_class: type[nn.Module]) -> Callable[[FastClass], FastClass]:
+    """Class decorator: a `FastLayer` computes layers of `layer_class`, and of subclasses that do not redefine them."""
+
+    def add(fast_class: FastClass) -> FastClass:
+        REGISTRY[layer_class] = fast_class
+        return fast_class
+
+    return add
+
+
+@register(GINLayer)
+class FastGIN(FastLayer):
+    definition = ("forward", "call")
+
+    def mlp_and_eps(self) -> tuple[nn.Module, Tensor]:
+        return self.layer.conv.apply_func, self.layer.conv.eps
+
+    def bypassed(self) -> list[nn.Module]:
+        return [self.layer, self.layer.conv]
+
+
+@register(EGINConv)
+class FastEGIN(FastLayer):
+    def edge_part(self, sums: BatchSums) -> Tensor:
+        return sums.edge_sums
+
+
+@register(EGINCConv)
+class FastEGINC(FastLayer):
+    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+        return sums.cross_products
+
+
+@register(EGINEConv)
+class FastEGINE(FastLayer):
+    def edge_part(self, sums: BatchSums) -> Tensor:
+        edge_sum, vectors = sums.edge_types  # with the void edge once, as in (1 + ε) MLP₂(δ)
+        edge_mlp = self.layer.edge_mlp
+        total = edge_sum(edge_mlp(vectors))
+        if self.has_eps:
+            total = total + self.eps * edge_mlp(vectors.new_zeros(1, vectors.shape[1]))
+        return total
+
+
+def find_fast_layer(layer: nn.Module) -> FastLayer | None:
+    """The layer as a `FastLayer`; None if its class is not registered, redefines the layer, or has hooks."""
+    for base in type(layer).__mro__:
+        if base in REGISTRY:
+            fast_class = REGISTRY[base]
+            if is_overridden(layer, base, *fast_class.definition):
+                return None
+            fast_layer = fast_class(layer)
+            return None if any(map(has_hooks, fast_layer.bypassed())) else fast_layer
+    return None
+
+
+def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:
+    """Whether the module, or a subclass of `base` that it is an instance of, redefines one of these methods."""
+    return any(
+        name in vars(module) or getattr(type(module), name) is not getattr(base, name) for name in methods
+    )
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether a hook is registered on the module. torch has no public way to ask."""
+    hooks = (
+        module._forward_hooks,
+        module._forward_pre_hooks,
+        module._backward_hooks,
+        module._backward_pre_hooks,
+    )
+    return any(hooks)
