@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from egin_dgl.training.passes import compute_logits, precise_bn_batches
 from torch import nn
 
 from egin_dgl.data import bonds, load_tu
@@ -16,7 +17,6 @@ from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.evaluator import Evaluator
 from egin_dgl.training.flat_parameters import FlatParameters
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.passes import compute_logits, precise_bn_batches
 from egin_dgl.training.precise_bn import Moments, measure
 
 OPTIONS = TrainerOptions()
