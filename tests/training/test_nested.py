@@ -12,12 +12,12 @@ from egin_dgl.training.nested import Candidate, fit_nested_fold
 
 
 def ignore(fold, record):
-    """Nobody is watching."""
+    pass
 
 
 @pytest.fixture(params=[1, 3])
 def candidates(request, make_job):
-    """Chosen by single epochs, or by the mean of three."""
+    """Selected by single epochs, or by the mean of three."""
     return [
         Candidate(
             {"model.hidden_dim": hidden, "optimizer.lr": lr},
@@ -32,9 +32,7 @@ def candidates(request, make_job):
     ]
 
 
-def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_once(
-    data, make_job, candidates
-):
+def test_best_setting_on_validation_is_trained_and_tested_once(data, make_job, candidates):
     job = make_job()
     result = fit_nested_fold(data, job, ignore, candidates)
     inner = [read_history(job.folder.candidate(i).history) for i in range(4)]
@@ -55,7 +53,7 @@ def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_o
     assert trained == [(r.train_loss, r.val_loss) for r in inner[winner]]
 
 
-def test_what_the_test_part_says_changes_nothing_that_is_chosen(data, make_job, candidates):
+def test_selection_does_not_depend_on_test_labels(data, make_job, candidates):
     one = fit_nested_fold(data, make_job(), ignore, candidates)
     labels = data.labels.clone()
     test = torch.as_tensor(make_job().split.test)
@@ -66,7 +64,7 @@ def test_what_the_test_part_says_changes_nothing_that_is_chosen(data, make_job, 
     assert score[0] == pytest.approx(1 - score[1])
 
 
-def test_a_nested_fold_that_ended_is_not_trained_again(data, make_job, candidates):
+def test_finished_nested_fold_is_not_trained_again(data, make_job, candidates):
     seen = []
     first = fit_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
     assert seen == list(range(1, 31))  # four candidates and the winner, six epochs each
