@@ -1,6 +1,6 @@
-"""Import DGL quietly, or say in one sentence why it cannot be imported and what to install.
+"""Import DGL without its notices, or raise one sentence with the reason and the pip command to run.
 
-It takes seconds, so what needs no graphs does without: `import egin_dgl.with_dgl` is for what does.
+The import takes seconds: only modules that need graphs `import egin_dgl.with_dgl`.
 """
 
 import importlib
@@ -10,12 +10,12 @@ import warnings
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from egin_dgl.arithmetic import switch_off
 from egin_dgl.errors import BackendError
+from egin_dgl.reproducibility import disable_cpu_specific_kernels
 
 
 def installed_version(package: str) -> str:
-    """The version pip knows, without importing the package."""
+    """Installed version, without importing the package."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -26,17 +26,17 @@ def import_dgl() -> ModuleType:
     """Import DGL with the PyTorch backend.
 
     Raises:
-        BackendError: one sentence that names the versions found and the pip command that mends it. DGL fails in many
-            ways (a missing graphbolt library is a FileNotFoundError), so every kind of error ends here.
+        BackendError: names the versions found and the pip command that repairs them. DGL fails in many ways (a missing
+            graphbolt library is a FileNotFoundError), so every exception is converted.
     """
-    # Without this DGL prints a notice and writes a file under the home folder at its first import.
+    # Without this DGL prints a notice and writes a file under the home directory at its first import.
     os.environ.setdefault("DGLBACKEND", "pytorch")
     try:
         with warnings.catch_warnings():
-            # DGL 1.1 decorates with torch.cuda.amp names that newer torch calls deprecated.
+            # DGL 1.1 uses torch.cuda.amp names that newer torch deprecates.
             warnings.simplefilter("ignore")
             dgl = importlib.import_module("dgl")
-            switch_off()
+            disable_cpu_specific_kernels()
             return dgl
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -48,7 +48,7 @@ def import_dgl() -> ModuleType:
 
 
 def fixing_command() -> str:
-    """The pip command that installs a pair of DGL and torch known to work with this Python."""
+    """pip command for versions of DGL and torch that work with this Python."""
     if sys.version_info >= (3, 12):
         return (
             'pip install dgl==2.1.0 torch==2.2.1 torchdata==0.7.1 "numpy<2" pandas pydantic pyyaml packaging'

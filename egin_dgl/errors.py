@@ -1,35 +1,35 @@
-"""Errors a person can act on: each message is one sentence that says what is wrong and what to do."""
+"""Errors for users: each message is one sentence that says what is wrong and what to do."""
 
 import re
 
 
 class EginError(Exception):
-    """Base of all errors the app prints as one line instead of a traceback."""
+    """Base of all errors that the app prints as one line instead of a traceback."""
 
 
 class DataError(EginError):
-    """The data cannot be found, read or used as given."""
+    """The data cannot be found, read or used."""
 
 
 class ConfigError(EginError):
-    """An option or a value is not one of the valid ones."""
+    """An option or its value is invalid."""
 
 
 class TrainingError(EginError):
-    """Training cannot start or go on."""
+    """Training cannot start or continue."""
 
 
 class BackendError(EginError, ImportError):
-    """DGL is not there, or not with this torch."""
+    """DGL is not installed, or does not work with this torch."""
 
 
 class StorageError(EginError):
-    """A file cannot be written: the disk or a quota is full, the folder may not be written to."""
+    """A file cannot be written: disk or quota full, no permission."""
 
 
 def one_line(error: BaseException) -> str:
-    """The message alone; of an error that is none of ours its kind too, as its message may say little without."""
-    # OmegaConf appends the key and type of the node to its messages, on lines of their own.
+    """Message on one line, with the type of errors that are neither ours nor Hydra's."""
+    # OmegaConf appends the key and type of the node on further lines.
     text = " ".join(re.split(r"\s+full_key:", str(error))[0].split())
-    ours = isinstance(error, EginError) or type(error).__module__.startswith(("hydra.", "omegaconf."))
-    return text if ours else f"{type(error).__name__}: {text}"
+    is_known = isinstance(error, EginError) or type(error).__module__.startswith(("hydra.", "omegaconf."))
+    return text if is_known else f"{type(error).__name__}: {text}"

@@ -1,6 +1,6 @@
-"""Files appear whole or not at all, also when two processes write the same one or a process is killed.
+"""Atomic writes: a file appears whole or not at all, also when two processes write it or a process is killed.
 
-What keeps a file from being written is told in one sentence, with the file and the reason.
+A file that cannot be written raises a StorageError with the file and the reason.
 """
 
 import errno
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from egin_dgl.errors import StorageError
 
-# The system's reasons for not writing a file; others, such as those of a network, are passed on as they are.
-REASONS = {
-    getattr(errno, name)
+# Reasons for not writing a file; other errors, such as those of a network, are passed on.
+WRITE_ERRORS = {
+    getattr(errno, name, None)
     for name in [
         "ENOSPC",
         "EDQUOT",
@@ -39,16 +39,15 @@ REASONS = {
         "ENFILE",
         "ENOMEM",
     ]
-    if hasattr(errno, name)
-}
-LEFTOVER = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # as `beside` names them
+} - {None}
+TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # names made by `temporary_sibling`
 
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it is renamed to `path`, on failure it is removed."""
+    """Yield a temporary path in the same directory; on success it is renamed to `path`, on failure removed."""
     path = Path(path)
-    with storage_errors(path), temporary_beside(path) as temporary:
+    with storage_errors(path), temporary_sibling(path) as temporary:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
@@ -57,8 +56,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def temporary_beside(path: Path) -> Iterator[Path]:
-    """An empty file in the same folder, gone in the end; that of a process that was killed is a leftover."""
+def temporary_sibling(path: Path) -> Iterator[Path]:
+    """An empty temporary file in the directory of `path`, removed at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)
@@ -70,7 +69,7 @@ def temporary_beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def storage_errors(path: str | Path) -> Iterator[None]:
-    """What keeps `path` from being written inside is a StorageError, which names the file and the reason."""
+    """Turn an OSError about writing `path` into a StorageError."""
     try:
         yield
     except OSError as error:
@@ -81,7 +80,7 @@ def storage_errors(path: str | Path) -> Iterator[None]:
 
 def write_failure_reason(error: OSError) -> str | None:
     """Why a file could not be written; None for an error that is not about files."""
-    return os.strerror(error.errno) if error.errno in REASONS and error.errno is not None else None
+    return os.strerror(error.errno) if error.errno in WRITE_ERRORS and error.errno is not None else None
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -96,14 +95,14 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def move_aside(path: Path) -> Path:
-    """Rename what is damaged, so that it can be written again and nothing is lost."""
+    """Rename a damaged file, so that it can be written again and nothing is lost."""
     aside = path.with_name(f"{path.name}.damaged")
     with storage_errors(aside):
         return path.replace(aside)
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """What processes that were killed left of files they were writing in `folder`; nobody else may be at work there."""
+    """Remove temporary files of killed processes; no other process may be writing to `folder`."""
     for path in folder.iterdir() if folder.is_dir() else ():
-        if LEFTOVER.fullmatch(path.name) and path.is_file():
+        if TEMPORARY.fullmatch(path.name) and path.is_file():
             path.unlink(missing_ok=True)

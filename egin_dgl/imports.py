@@ -1,4 +1,4 @@
-"""What is imported stays: looking through it for garbage takes a fifth of the time, and once more at the end."""
+"""Imports of large libraries without garbage collection, which takes a fifth of their time."""
 
 import gc
 import threading
@@ -9,7 +9,7 @@ from importlib import import_module
 
 @contextmanager
 def gc_disabled() -> Iterator[None]:
-    """Nothing is collected inside, and what was made inside is never looked at again; for imports of torch and DGL."""
+    """Disable garbage collection inside the block, and exempt what was created there from later collections."""
     gc.disable()
     try:
         yield
@@ -19,10 +19,10 @@ def gc_disabled() -> Iterator[None]:
 
 
 def import_in_background(*modules: str) -> None:
-    """Import in a thread what will be needed later, while this process waits for others."""
+    """Import modules in a thread, while this process waits for its workers."""
 
     def load() -> None:
-        with suppress(Exception), gc_disabled():  # whoever needs it imports it again, and is told
+        with suppress(Exception), gc_disabled():  # a later import in the main thread reports the error
             for module in modules:
                 import_module(module)
 

@@ -1,4 +1,4 @@
-"""Importing this imports DGL: the first line of every room whose files use it."""
+"""Imports DGL; first import of every package that uses it."""
 
 from egin_dgl.backend import import_dgl
 

@@ -22,7 +22,7 @@ from egin_dgl.errors import EginError
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.workers import one_thread
-from egin_dgl.training.trainer import train_fold
+from egin_dgl.training.trainer import fit_fold
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 VARIANTS = {
@@ -49,12 +49,12 @@ def fold_seconds(options: list[str], dataset: GraphDataset) -> float:
             seed=0,
             split=split,
             folder=FoldDir(Path(folder), 0),
-            train=train_fold,
+            train=fit_fold,
             device=torch.device("cpu"),
             recipe=make_recipe(cfg, dataset),
         )
         start = time.process_time()
-        train_fold(dataset, job, lambda *_: None)
+        fit_fold(dataset, job, lambda *_: None)
         return time.process_time() - start
 
 

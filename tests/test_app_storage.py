@@ -43,7 +43,7 @@ def track(path):
     tracker = FoldLogger(path)
     try:
         for _ in range(20):
-            tracker.epoch(record, {})
+            tracker.log_epoch(record, {})
     finally:
         tracker.close()
 

@@ -12,7 +12,7 @@ GROUND = (
     "named",
     "files",
     "imports",
-    "arithmetic",
+    "reproducibility",
     "backend",
     "ranges",
     "declared",

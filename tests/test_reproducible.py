@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from running import ROOT, SMALL, command, run_here
 
-from egin_dgl import arithmetic
+from egin_dgl import reproducibility
 from egin_dgl.cli.overrides import with_those_resumed
 from egin_dgl.errors import ConfigError
 
@@ -151,7 +151,7 @@ def test_where_avx2_cannot_be_kept_it_is_said(tmp_path):
     """MKL hears of its AVX2 branch on Intel's processors only."""
     done = command(*TINY, "reproducible=avx2", f"hydra.run.dir={tmp_path / 'run'}")
     assert done.returncode == 0, done.stderr
-    kept = "intel" in arithmetic.processor().lower()
+    kept = "intel" in reproducibility.processor_name().lower()
     assert ("kept by Intel's processors only" in done.stdout + done.stderr) == (not kept)
     folder = cut_off(tmp_path / "run", tmp_path / "theirs")
     ours = record(folder)
@@ -178,10 +178,12 @@ def test_the_words_of_a_command_or_of_the_folder_it_resumes_are_read_before_torc
     (tmp_path / ".hydra").mkdir()
     (tmp_path / ".hydra" / "overrides.yaml").write_text("- model=gin\n- reproducible=any\n")
     resume = [f"resume={tmp_path}"]
-    assert arithmetic.asked_for(with_those_resumed(resume)) == "any"
+    assert reproducibility.parse_reproducible(with_those_resumed(resume)) == "any"
     asked = {"hydra": [], "task": ["reproducible=avx2", "seed=0,1"], "trials": None}
     (tmp_path / "sweep.json").write_text(json.dumps(asked, indent=1))
-    assert arithmetic.asked_for(with_those_resumed(resume)) == "avx2"
-    assert arithmetic.asked_for(["reproducible=any", "model=gin", "reproducible=avx2"]) == "avx2"
-    assert arithmetic.asked_for(["-m", "reproducible=false,any"]) not in arithmetic.FLAGS
-    assert arithmetic.asked_for(["model=gin"]) is None
+    assert reproducibility.parse_reproducible(with_those_resumed(resume)) == "avx2"
+    assert (
+        reproducibility.parse_reproducible(["reproducible=any", "model=gin", "reproducible=avx2"]) == "avx2"
+    )
+    assert reproducibility.parse_reproducible(["-m", "reproducible=false,any"]) not in reproducibility.FLAGS
+    assert reproducibility.parse_reproducible(["model=gin"]) is None

@@ -13,10 +13,10 @@ def main(folder: Path, names: list[str], options: list[str]) -> None:
 
     for name in names:
         with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-            train_fold(compose("train", [*options, f"model={name}"]), folder / name)
+            fit_fold(compose("train", [*options, f"model={name}"]), folder / name)
 
 
-def train_fold(cfg, folder: Path) -> None:
+def fit_fold(cfg, folder: Path) -> None:
     import torch
 
     from egin_dgl.cli.experiment import make_experiment
@@ -42,6 +42,6 @@ def train_fold(cfg, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    runpy.run_path(str(ROOT / "egin_dgl" / "arithmetic.py"))["start"](sys.argv[1:])
+    runpy.run_path(str(ROOT / "egin_dgl" / "reproducibility.py"))["restart_if_needed"](sys.argv[1:])
     divider = sys.argv.index("--")
     main(Path(sys.argv[1]), sys.argv[2:divider], sys.argv[divider + 1 :])

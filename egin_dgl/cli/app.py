@@ -9,7 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from egin_dgl import arithmetic
+from egin_dgl import reproducibility
 from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.refit import train_refit
 from egin_dgl.cli.splitting import check_cutting, groups_of, warn_of
@@ -17,7 +17,7 @@ from egin_dgl.cli.validation import checked
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Folds, Split, fold_numbers, folds_from_column, load_folds, make_folds
 from egin_dgl.errors import DataError
-from egin_dgl.evaluation.predictions import predictions_of
+from egin_dgl.evaluation.predictions import test_predictions
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
 from egin_dgl.files import move_aside
@@ -31,7 +31,7 @@ from egin_dgl.runs.predictions_file import write_predictions
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import mapping_of, settings_of
 from egin_dgl.training.job import FoldJob
-from egin_dgl.training.parallel.fresh_process import in_fresh_process
+from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
 
@@ -50,8 +50,8 @@ def train(cfg: DictConfig, folder: str | Path, share: CpuBudget | None = None) -
     cfg = checked(cfg)
     reproducible = cfg.reproducible
     run = train_refit if cfg.cv.get("refit") else cross_validate
-    if not arithmetic.computes(reproducible):
-        return in_fresh_process(reproducible, run, cfg, folder, share)
+    if not reproducibility.is_active(reproducible):
+        return run_in_fresh_process(reproducible, run, cfg, folder, share)
     return run(cfg, folder, share)
 
 
@@ -83,7 +83,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: CpuBudget | None 
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
     counts, names = confusion_counts(results), dataset.info.class_names
-    write_predictions(run.predictions, predictions_of(results, splits), dataset.names, names)
+    write_predictions(run.predictions, test_predictions(results, splits), dataset.names, names)
     publish(run, summary, settings, histories, counts, names, cfg.get("fold_curves", False))
     write_card(run)
     show(summary, run.path)

@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
-from egin_dgl import arithmetic
+from egin_dgl import reproducibility
 from egin_dgl.cli.instantiate import build
 from egin_dgl.cli.validation import checked
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
@@ -21,12 +21,11 @@ from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.settings import mapping_of
 from egin_dgl.training.device import pick_device
-from egin_dgl.training.flat_parameters import without_compiler
 from egin_dgl.training.job import Recipe, TrainFold
 from egin_dgl.training.kernel_svm import fit_kernel_fold
-from egin_dgl.training.nested import Candidate, train_nested_fold
+from egin_dgl.training.nested import Candidate, fit_nested_fold
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.trainer import train_fold
+from egin_dgl.training.trainer import fit_fold
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +52,10 @@ def make_experiment(cfg: DictConfig) -> Experiment:
 def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
     """The experiment on a dataset that is there already."""
     device = pick_device(cfg.device)
-    reproducible, processor = cfg.get("reproducible", False), arithmetic.processor()
+    reproducible, processor = cfg.get("reproducible", False), reproducibility.processor_name()
     if reproducible and device.type != "cpu":
         log.warning("reproducible=%s is kept on the CPU only; use device=cpu", reproducible)
-    elif reproducible and not arithmetic.holds_on(reproducible, processor):
+    elif reproducible and not reproducibility.is_guaranteed(reproducible, processor):
         log.warning(
             "reproducible=%s is kept by Intel's processors only, and this is %s; use reproducible=any",
             reproducible,
@@ -65,7 +64,7 @@ def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
     recipe = make_recipe(cfg, dataset)
     model = try_out(recipe, dataset.info)
     check_together(cfg, recipe, device, isinstance(model, nn.Module))
-    train: TrainFold = train_fold
+    train: TrainFold = fit_fold
     epochs = recipe.options.epochs
     if not isinstance(model, nn.Module):
         train, epochs = fit_kernel_fold, len(model.penalties)
@@ -74,7 +73,7 @@ def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
         for candidate in candidates:
             try_out(candidate.recipe, dataset.info)
         candidates = [replace(each, recipe=sendable(each.recipe)) for each in candidates]
-        train = partial(train_nested_fold, candidates=candidates)
+        train = partial(fit_nested_fold, candidates=candidates)
         epochs += sum(candidate.recipe.options.epochs for candidate in candidates)
     return Experiment(dataset, model.name, sendable(recipe), train, epochs, device)
 
@@ -107,8 +106,7 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
             raise ConfigError(f"model._target_ must make a torch.nn.Module, it made a {type(model).__name__}")
         if isinstance(model, nn.Module):
             group = "optimizer"
-            with without_compiler():
-                optimizer = recipe.make_optimizer(model.parameters())
+            optimizer = recipe.make_optimizer(model.parameters())
             group = "scheduler"
             recipe.make_scheduler(optimizer)
     except EginError:

@@ -17,7 +17,7 @@ from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.calibration import pooled_temperature
-from egin_dgl.evaluation.history import History, best_on_validation, kept_record
+from egin_dgl.evaluation.history import History, best_validation_record, selected_record
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.models.registry import refuse_special, registered
 from egin_dgl.named import meant
@@ -85,7 +85,7 @@ def settle(run: Run, cfg: DictConfig) -> Settled:
     settings: dict[str, object] = {}
     if any(result.chosen for result in results):
         settings, results = best_candidate(run, cfg)
-    records = [kept_record(result.history) for result in results]
+    records = [selected_record(result.history) for result in results]
     temperature = pooled_temperature(results)
     if records[0].C is not None:
         return Settled(settings, None, best_penalty([result.history for result in results]), temperature)
@@ -101,7 +101,7 @@ def best_candidate(run: Run, cfg: DictConfig) -> tuple[dict[str, object], list[F
         results = [fold for fold in folds if isinstance(fold, FoldResult)]
         if len(results) < len(folds):
             raise ConfigError(f"{run.folder}: candidates of its folds are gone, by which settings are chosen")
-        score = statistics.fmean(best_on_validation(result.history).chosen_by for result in results)
+        score = statistics.fmean(best_validation_record(result.history).monitor_score for result in results)
         found.append((score, chosen, results))
     _, chosen, results = max(found, key=lambda entry: entry[0])
     return chosen, results
@@ -109,11 +109,11 @@ def best_candidate(run: Run, cfg: DictConfig) -> tuple[dict[str, object], list[F
 
 def best_penalty(histories: Sequence[History]) -> float:
     """The C whose validation score is best in the mean over folds; without validation the one that folds kept."""
-    if not histories[0][0].validated:
-        kept = kept_record(histories[0]).C
+    if not histories[0][0].has_validation:
+        kept = selected_record(histories[0]).C
     else:
         rows = list(zip(*histories, strict=True))
-        kept = max(rows, key=lambda row: statistics.fmean(record.chosen_by for record in row))[0].C
+        kept = max(rows, key=lambda row: statistics.fmean(record.monitor_score for record in row))[0].C
     assert kept is not None  # rows of kernel machines have one
     return kept
 

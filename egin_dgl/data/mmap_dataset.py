@@ -17,7 +17,7 @@ from egin_dgl.data.dataset import TENSORS, GraphDataset
 from egin_dgl.data.prepare import processed
 from egin_dgl.data.tensor_file import map_tensors, save_tensors
 from egin_dgl.errors import DataError
-from egin_dgl.files import storage_errors, temporary_beside
+from egin_dgl.files import storage_errors, temporary_sibling
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def mapped(dataset: GraphDataset, folder: Path) -> Iterator[MmapDataset]:
         yield MmapDataset(kept.absolute(), rest)
         return
     place = folder.absolute() / "dataset.safetensors"
-    with temporary_beside(place) as temporary:
+    with temporary_sibling(place) as temporary:
         with storage_errors(temporary):
             save_tensors(temporary, {name: getattr(dataset, name).cpu() for name in TENSORS})
         yield MmapDataset(temporary, rest)

@@ -1,10 +1,10 @@
-r"""Probabilities that mean something: scores divided by a temperature that validation graphs ask for.
+r"""Temperature scaling (Guo et al., 2017), fitted on validation graphs.
 
 .. math:: p = \mathrm{softmax}(z / T), \quad
    T = \arg\min_T \sum_i -\log p_{i, y_i} + \tfrac12 (\log T)^2
 
-A part whose graphs are all answered correctly would send T to zero, that is every probability to 0 or 1, for want of a
-mistake. The second term, a prior as strong as about one graph, and bounds keep it from doing so.
+If every validation graph is classified correctly, the likelihood alone drives T to zero, that is every probability to
+0 or 1. The prior on log T, as strong as about one graph, and bounds on T prevent this.
 """
 
 import math
@@ -14,70 +14,65 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from egin_dgl.evaluation.history import kept_record
+from egin_dgl.evaluation.history import selected_record
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import has_epochs
 from egin_dgl.evaluation.result import FoldResult
 
-LARGEST = 50.0  # and 1 / LARGEST is the smallest temperature
+MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
-    """T for scores (n, classes) and classes (n,)."""
-    from scipy.optimize import (
-        minimize_scalar,  # here, as it takes a while to load and a run begins without it
-    )
+    """T for logits (n, classes) and labels (n,)."""
+    from scipy.optimize import minimize_scalar  # slow to import, needed at the end of a fold only
 
-    scores = logits.double()
+    logits = logits.double()
 
     def cost(log_t: float) -> float:
-        return cross_entropy(scores / math.exp(log_t), labels, reduction="sum").item() + log_t**2 / 2
+        return cross_entropy(logits / math.exp(log_t), labels, reduction="sum").item() + log_t**2 / 2
 
-    bound = math.log(LARGEST)
+    bound = math.log(MAX_TEMPERATURE)
     found = minimize_scalar(cost, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-6})
-    # Where sums are all but flat a search may end at a bound: no temperature is then as good.
+    # On an almost flat cost the search may end at a bound, no better than T = 1.
     return math.exp(min((float(found.x), 0.0), key=cost))
 
 
 def fold_temperature(result: FoldResult) -> float | None:
-    """Of the model that a fold kept, by its validation part; None without one: its probabilities are not calibrated."""
-    logits, labels = result.validation_logits, result.validation_labels
-    if logits is None or labels is None or not len(labels):
-        return None
-    return fit_temperature(logits, labels)
+    """Temperature of one fold; None without a validation set."""
+    return pooled_temperature([result])
 
 
 def pooled_temperature(results: Sequence[FoldResult]) -> float | None:
-    """One for all folds, by all their validation parts together."""
-    parts = [(r.validation_logits, r.validation_labels) for r in results]
-    known = [(logits, labels) for logits, labels in parts if logits is not None and labels is not None]
-    labels = torch.cat([labels for _, labels in known]) if known else torch.zeros(0)
-    if len(labels) == 0:
+    """One temperature from the validation sets of all folds; None if there are none."""
+    pairs = [(r.validation_logits, r.validation_labels) for r in results]
+    known = [(logits, labels) for logits, labels in pairs if logits is not None and labels is not None]
+    if not sum(len(labels) for _, labels in known):
         return None
-    return fit_temperature(torch.cat([logits for logits, _ in known]), labels)
+    logits, labels = (torch.cat(tensors) for tensors in zip(*known, strict=True))
+    return fit_temperature(logits, labels)
 
 
 def probabilities(logits: Tensor, temperature: float | None) -> Tensor:
-    """(…, classes) in double precision; without a temperature, the scores as they are."""
+    """softmax(logits / T) over the last dimension, in double precision; T = 1 if None."""
     return (logits.double() / (temperature or 1.0)).softmax(dim=-1)
 
 
-def calibration_of(results: Sequence[FoldResult]) -> dict | None:
-    """Temperatures, and what they do to calibration error and log loss of the test graphs of all folds together.
+def summarize_calibration(results: Sequence[FoldResult]) -> dict | None:
+    """Temperatures, and calibration error and log loss on the test graphs of all folds before and after scaling.
 
-    None without validation parts. Of a kernel machine, whose decision values are no probabilities, only `after` is told.
+    None without validation sets. `before` is null for kernel machines, whose decision values are not log-probabilities.
     """
     temperatures = [fold_temperature(result) for result in results]
     if any(value is None for value in temperatures):
         return None
-    rows = [result.test_logits[kept_record(result.history).epoch - 1].double() for result in results]
+    logits = [result.test_logits[selected_record(result.history).epoch - 1].double() for result in results]
     labels = torch.cat([result.test_labels for result in results])
-    scaled = torch.cat([row / (t or 1.0) for row, t in zip(rows, temperatures, strict=True)])
-    read = not torch.isnan(scaled).any()
+    scaled = torch.cat([z / (t or 1.0) for z, t in zip(logits, temperatures, strict=True)])
+    evaluated = not torch.isnan(scaled).any()
     is_network = all(has_epochs(result.history) for result in results)
     record: dict[str, object] = {"temperatures": temperatures, "graphs": len(labels)}
     for name in ("ece", "log_loss"):
         metric = METRICS[name]
-        before = metric(torch.cat(rows), labels) if read and is_network else None
-        record[name] = {"before": before, "after": metric(scaled, labels) if read else None}
+        before = metric(torch.cat(logits), labels) if evaluated and is_network else None
+        record[name] = {"before": before, "after": metric(scaled, labels) if evaluated else None}
     return record

@@ -1,4 +1,4 @@
-"""What training emits: one record an epoch; protocols choose from them afterwards."""
+"""Training history: one record per epoch, from which protocols select afterwards."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,80 +6,66 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch of one fold. Accuracies are fractions; NaN where there is no such part, or it was not read."""
+    """One epoch of one fold. Accuracies are fractions; NaN for a split that is empty or was not evaluated."""
 
     epoch: int  # from 1
     train_loss: float
     train_accuracy: float
     val_loss: float
     val_accuracy: float
-    val_score: (
-        float  # the metric that the choice of an epoch goes by: the accuracy, unless another was asked for
-    )
+    val_score: float  # the metric `trainer.monitor`
     test_loss: float
     test_accuracy: float
     lr: float
-    grad_norm: float  # mean over the steps, before clipping
+    grad_norm: float  # mean over steps, before clipping
     seconds: float
-    # val_score and val_loss as the choice sees them, averaged over a trailing window; NaN where it is not yet full.
-    # None: of a run made before there were windows, which goes on choosing by single epochs.
-    choice_score: float | None = None
-    choice_loss: float | None = None
-    C: float | None = (
-        None  # of a kernel machine, which has a row for each penalty; None, and no column, for networks
-    )
+    monitor_score: float = math.nan  # val_score and val_loss averaged over the last `monitor_window` epochs;
+    monitor_loss: float = math.nan  # NaN before the window is full
+    C: float | None = None  # penalty of a kernel machine, which has one row per value; None for networks
 
     @property
     def score(self) -> float:
-        """Of the test part: what protocols read. Another task would have another number here than the accuracy."""
+        """Test score that protocols read."""
         return self.test_accuracy
 
     @property
-    def validated(self) -> bool:
-        """Whether there was a validation part."""
+    def has_validation(self) -> bool:
         return not math.isnan(self.val_accuracy)
 
     @property
-    def chosen_by(self) -> float:
-        """The score that the choice goes by."""
-        return self.val_score if self.choice_score is None else self.choice_score
-
-    @property
     def validation_rank(self) -> tuple[float, float]:
-        """Larger is better: score first (one that is not defined comes last), then the smaller loss."""
-        loss = self.val_loss if self.choice_loss is None else self.choice_loss
-        score, gain = (-math.inf if math.isnan(value) else value for value in (self.chosen_by, -loss))
+        """Sort key, larger is better: monitored score, then smaller loss; NaN ranks last."""
+        values = self.monitor_score, -self.monitor_loss
+        score, gain = (-math.inf if math.isnan(value) else value for value in values)
         return score, gain
 
 
 History = list[EpochRecord]
 
 
-def best_on_validation(history: History) -> EpochRecord:
-    """The record that validation prefers, the earliest of equals."""
+def best_validation_record(history: History) -> EpochRecord:
+    """Record with the best validation rank, the earliest of equals."""
     return max(history, key=lambda record: record.validation_rank)
 
 
-def kept_record(history: History) -> EpochRecord:
-    """The record whose model is kept: what validation prefers, and without one the last.
+def selected_record(history: History) -> EpochRecord:
+    """Record of the model that a fold saves: the best on validation, without a validation set the last.
 
-    The last penalty of a kernel machine is the largest, which nobody would take: the middle one stands in for a choice.
+    A kernel machine without a validation set saves its middle penalty: the last one is the largest, a poor default.
     """
-    if history[0].validated:
-        return best_on_validation(history)
+    if history[0].has_validation:
+        return best_validation_record(history)
     return history[-1] if history[0].C is None else history[(len(history) - 1) // 2]
 
 
-def with_choice(history: History, record: EpochRecord, window: int) -> EpochRecord:
-    """The record that comes after `history`, with its score and loss averaged over the last `window` epochs.
+def average_monitor(history: History, record: EpochRecord, window: int) -> EpochRecord:
+    """`record`, which follows `history`, with validation score and loss averaged over the last `window` epochs.
 
-    A validation part of 18 graphs cannot rank a hundred epochs: the best of them is the luckiest. The epoch that ends
-    the best stretch is the better guess.
+    A validation set of 18 graphs cannot rank a hundred epochs: the best single epoch is the luckiest one. The end of the
+    best window is a better choice.
     """
     recent = [*history[max(0, len(history) + 1 - window) :], record]
-    full = len(recent) == window
-    return replace(
-        record,
-        choice_score=math.fsum(r.val_score for r in recent) / window if full else math.nan,
-        choice_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
-    )
+    if len(recent) < window:
+        return record
+    score = math.fsum(r.val_score for r in recent) / window
+    return replace(record, monitor_score=score, monitor_loss=math.fsum(r.val_loss for r in recent) / window)

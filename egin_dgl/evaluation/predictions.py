@@ -1,11 +1,11 @@
-"""The answers of a cross-validation: each graph as the fold that tested it saw it."""
+"""Test predictions of a cross-validation: each graph by the fold that has it in its test set."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from egin_dgl.data.splits import Split
 from egin_dgl.evaluation.calibration import fold_temperature, probabilities
-from egin_dgl.evaluation.history import kept_record
+from egin_dgl.evaluation.history import selected_record
 from egin_dgl.evaluation.result import FoldResult
 
 
@@ -17,18 +17,18 @@ class Prediction:
     predicted: int
     probabilities: tuple[float, ...]
     epoch: int  # of a kernel machine, the row of its history
-    chosen: str  # how: "validation", or what stands in for it where there is none
+    chosen: str  # how the epoch was selected: "validation", "last" or "middle C"
     calibrated: bool
 
 
-def predictions_of(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> Iterator[Prediction]:
-    """One for each test graph of each fold, by the model that the fold kept."""
+def test_predictions(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> Iterator[Prediction]:
+    """One prediction per test graph and fold, by the model that the fold saved."""
     for result in results:
-        record, temperature = kept_record(result.history), fold_temperature(result)
-        how = "validation" if record.validated else ("last" if record.C is None else "middle C")
-        found = probabilities(result.test_logits[record.epoch - 1], temperature)
-        rows = zip(splits[result.fold].test, result.test_labels.tolist(), found, strict=True)
-        for graph, label, row in rows:
+        record, temperature = selected_record(result.history), fold_temperature(result)
+        how = "validation" if record.has_validation else ("last" if record.C is None else "middle C")
+        rows = probabilities(result.test_logits[record.epoch - 1], temperature)
+        graphs = splits[result.fold].test
+        for graph, label, row in zip(graphs, result.test_labels.tolist(), rows, strict=True):
             yield Prediction(
                 graph=int(graph),
                 fold=result.fold,

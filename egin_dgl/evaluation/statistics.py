@@ -1,8 +1,8 @@
-"""How far a mean over folds can be trusted, and whether two models differ: pure functions of per-fold scores.
+"""Confidence intervals of a mean over folds and paired tests between models, from per-fold scores.
 
 Folds share most of their training graphs, so their scores are not independent, and the textbook variance of a mean,
-s²/n, is too small. Nadeau & Bengio (2003) correct it to s² (1/n + test/train), with the sizes of the two parts. The
-same correction makes the interval here and the test between two models, so the two never contradict each other.
+s²/n, is too small. Nadeau & Bengio (2003) correct it to s² (1/n + test/train), with the sizes of test and training set.
+Intervals and tests use the same correction, so they never contradict each other.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtr, stdtrit  # Student's t without scipy.stats, which takes half a second to load
+from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to import
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Of two models on the same folds: the mean difference, its interval, and the corrected resampled t-test."""
+    """Corrected resampled t-test of two models on the same folds: mean difference, its 95 % interval, t and p."""
 
     difference: float
     low: float
@@ -33,15 +33,15 @@ def standard_error(values: np.ndarray, test_to_train: float) -> float:
 
 
 def interval(values: Sequence[float], test_to_train: float) -> tuple[float, float] | None:
-    """The 95 % interval of the mean by Student's t; None for fewer than two values, which have no spread."""
+    """95 % interval of the mean by Student's t; None for fewer than two values."""
     if len(values) < 2:
         return None
-    mean, reach = float(np.mean(values)), half_width(values, test_to_train)
-    return mean - reach, mean + reach
+    mean, width = float(np.mean(values)), half_width(values, test_to_train)
+    return mean - width, mean + width
 
 
 def half_width(values: ArrayLike, test_to_train: float) -> float:
-    """Of the 95 % interval of the mean, by Student's t; of two or more values."""
+    """Half the width of the 95 % interval of the mean, by Student's t, for two or more values."""
     values = np.asarray(values)
     return float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2) * standard_error(values, test_to_train))
 
@@ -52,22 +52,24 @@ def paired_test(first: Sequence[float], second: Sequence[float], test_to_train: 
     t = mean(d) / √(s² (1/n + test/train)) with d = first − second, on n − 1 degrees of freedom, two-sided.
     """
     if len(first) != len(second) or len(first) < 2:
-        raise ValueError(f"need two or more folds, the same of both: got {len(first)} and {len(second)}")
+        raise ValueError(
+            f"a paired test needs two or more folds of equal number, got {len(first)} and {len(second)}"
+        )
     differences = np.asarray(first) - np.asarray(second)
     mean, error = float(differences.mean()), standard_error(differences, test_to_train)
-    reach = half_width(differences, test_to_train)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the same difference on every fold: t is infinite
+    width = half_width(differences, test_to_train)
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal differences on all folds: t is infinite
         t = float(np.nan_to_num(np.divide(mean, error), nan=0.0, posinf=np.inf, neginf=-np.inf))
     p = float(2 * stdtr(len(differences) - 1, -abs(t)))
-    return PairedTest(mean, mean - reach, mean + reach, t, p, len(differences))
+    return PairedTest(mean, mean - width, mean + width, t, p, len(differences))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjustment for having asked several times: p-values in the given order, none below the one it came from."""
+    """Holm-adjusted p-values for multiple comparisons, in the given order."""
     order = np.argsort(p_values)
     adjusted = np.empty(len(p_values))
     largest = 0.0
-    for place, index in enumerate(order):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - place)))
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
         adjusted[index] = largest
     return adjusted.tolist()

@@ -1,4 +1,4 @@
-"""From the folds' results to summary.json: protocols, further metrics, and what the numbers can be held against."""
+"""summary.json of a run: protocols, metrics and calibration over all folds."""
 
 import math
 from collections.abc import Sequence
@@ -7,37 +7,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egin_dgl.evaluation.calibration import calibration_of
-from egin_dgl.evaluation.history import best_on_validation
-from egin_dgl.evaluation.metrics import LOSSES, confusion, score
-from egin_dgl.evaluation.protocols import ProtocolResult, has_epochs, headline, read_by_all
+from egin_dgl.evaluation.calibration import summarize_calibration
+from egin_dgl.evaluation.history import best_validation_record
+from egin_dgl.evaluation.metrics import LOSSES, compute_all_metrics, confusion
+from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs, headline
 from egin_dgl.evaluation.result import FoldResult
 
 
 def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
-    """Accuracies are fractions, std is over folds with ddof 0; metrics are read at the headline's epochs.
+    """Summary of all folds. Accuracies are fractions, std is over folds with ddof 0, metrics are of the headline's epochs.
 
-    The decision values of a kernel machine are no log-probabilities: its log loss, Brier score and calibration error
-    are null.
-    `calibration` says what the temperatures of the folds do to the probabilities of their test graphs.
-    `validation_score` is what a search over settings may look at: the mean, over folds, of the best validation score.
+    Log loss, Brier score and calibration error are null for kernel machines, whose decision values are not
+    log-probabilities. `validation_score`, the mean over folds of the best monitored score, is what a search maximizes.
     """
     histories = [result.history for result in results]
-    protocols = read_by_all(histories)
-    chosen = headline(protocols)
+    protocols = apply_protocols(histories)
     ratio = test_to_train(k, validation)
-    scores = [score(*part) for part in test_parts(results, headline_epochs(protocols))]
+    metrics = [compute_all_metrics(*pair) for pair in headline_logits(results, protocols)]
     if not all(map(has_epochs, histories)):
-        scores = [fold | dict.fromkeys(LOSSES, math.nan) for fold in scores]
-    best = [best_on_validation(history).chosen_by for history in histories] if validation else []
+        metrics = [fold | dict.fromkeys(LOSSES, math.nan) for fold in metrics]
+    best = [best_validation_record(history).monitor_score for history in histories] if validation else []
     summary = {
         "folds": len(results),
         "k": k,
         "fold_numbers": [result.fold for result in results],
-        "headline": chosen,
+        "headline": headline(protocols),
         "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
-        "metrics": {name: mean_std([fold[name] for fold in scores]) for name in scores[0]},
-        "calibration": calibration_of(results),
+        "metrics": {name: mean_std([fold[name] for fold in metrics]) for name in metrics[0]},
+        "calibration": summarize_calibration(results),
         "validation_score": mean_std(best)["mean"],
     }
     if any(result.chosen for result in results):
@@ -46,35 +43,29 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
 
 
 def test_to_train(k: int, validation: bool) -> float:
-    """The size of a test part relative to its training part."""
+    """Size of a test set relative to its training set."""
     return 1 / (k - 1 - validation)
 
 
 def confusion_counts(results: Sequence[FoldResult]) -> np.ndarray:
-    """Over the test parts of all folds, at the headline's epochs: (classes, classes)."""
-    protocols = read_by_all([result.history for result in results])
-    parts = test_parts(results, headline_epochs(protocols))
-    return torch.stack([confusion(*part) for part in parts]).sum(dim=0).numpy()
+    """Confusion matrix over the test sets of all folds at the headline's epochs: (classes, classes)."""
+    pairs = headline_logits(results, apply_protocols([result.history for result in results]))
+    return torch.stack([confusion(*pair) for pair in pairs]).sum(dim=0).numpy()
 
 
-def headline_epochs(protocols: dict[str, ProtocolResult | None]) -> Sequence[int]:
-    """The epoch of each fold that the headline reads."""
-    chosen = protocols[headline(protocols)]
-    if chosen is None or chosen.epochs is None:
-        raise ValueError("no test part was read at any epoch that a protocol could choose")
-    return chosen.epochs
-
-
-def test_parts(results: Sequence[FoldResult], epochs: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-    """Logits at the fold's epoch and labels, per fold."""
-    return [
-        (result.test_logits[epoch - 1], result.test_labels)
-        for result, epoch in zip(results, epochs, strict=True)
-    ]
+def headline_logits(
+    results: Sequence[FoldResult], protocols: dict[str, ProtocolResult | None]
+) -> list[tuple[Tensor, Tensor]]:
+    """Test logits at the headline's epoch and labels, per fold."""
+    protocol = protocols[headline(protocols)]
+    if protocol is None or protocol.epochs is None:
+        raise ValueError("no protocol can be applied: the test set was not evaluated at any epoch")
+    pairs = zip(results, protocol.epochs, strict=True)
+    return [(result.test_logits[epoch - 1], result.test_labels) for result, epoch in pairs]
 
 
 def mean_std(values: Sequence[float]) -> dict:
-    """Over the folds where the metric is defined; null where it is in none."""
+    """Mean and std over the folds where the metric is defined; null if it is defined in none."""
     defined = [value for value in values if value == value]
     if not defined:
         return {"mean": None, "std": None, "per_fold": None}

@@ -15,7 +15,7 @@ import torch
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import DataError
-from egin_dgl.files import atomic_path, temporary_beside, write_bytes
+from egin_dgl.files import atomic_path, temporary_sibling, write_bytes
 from egin_dgl.inference.trained_run import TrainedRun
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def predict_file(
     with ExitStack() as files:
         answers = files.enter_context(atomic_path(out))
         vectors = files.enter_context(atomic_path(embeddings)) if embeddings else None
-        skipped = files.enter_context(temporary_beside(left_out))
+        skipped = files.enter_context(temporary_sibling(left_out))
         for arrays in pieces:
             note_skipped(arrays.skipped, skipped, tally)
             if strict and arrays.skipped:

@@ -24,8 +24,9 @@ from egin_dgl.models.dispatch import embed_batch
 from egin_dgl.models.registry import trusted
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
+from egin_dgl.training.evaluator import compute_logits
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.passes import all_batches, compute_logits
+from egin_dgl.training.precise_bn import bounded_batches
 
 TRANSFORMS: dict[str, Callable[[dict], Transform]] = {
     "Standardizer": Standardizer.from_dict,
@@ -85,7 +86,8 @@ class TrainedFold:
 
     @torch.no_grad()
     def _in_batches(self, dataset: GraphDataset, call: Callable[[Batch], Tensor]) -> Tensor:
-        return torch.cat([call(batch).cpu() for batch in all_batches(self.prepared(dataset))])
+        prepared = self.prepared(dataset)
+        return torch.cat([call(batch).cpu() for batch in bounded_batches(prepared, range(len(prepared)))])
 
 
 def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 import yaml
 from filelock import FileLock, Timeout
 
-from egin_dgl import arithmetic
+from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors, write_text
@@ -187,7 +187,7 @@ class RunDir:
         run = {"model": model, "dataset": dataset, "settings": settings, "data_sha256": digest}
         versions = {"python": platform.python_version()}
         versions |= {name: installed_version(name) for name in PACKAGES}
-        run |= {"versions": versions, "arithmetic": arithmetic.described()}
+        run |= {"versions": versions, "arithmetic": reproducibility.describe_arithmetic()}
         write_object(self.record, run)
 
     def check_same(self, digest: str, settings: Settings) -> None:
@@ -200,15 +200,17 @@ class RunDir:
             raise ConfigError(
                 f"{self.path} holds a run with other settings ({', '.join(differing)}); use a new folder"
             )
-        here, there = arithmetic.described(), before.get("arithmetic")
+        here, there = reproducibility.describe_arithmetic(), before.get("arithmetic")
         processors = [here["processor"], str(there["processor"]) if well_formed(there) else ""]
-        promised = all(arithmetic.holds_on(settings["reproducible"], processor) for processor in processors)
+        promised = all(
+            reproducibility.is_guaranteed(settings["reproducible"], processor) for processor in processors
+        )
         if not promised and there not in (None, here):
             log.warning(
                 "this run began on %s and goes on on %s: its last digits may differ from an unbroken run's, which "
                 "reproducible=any prevents",
-                arithmetic.in_words(there) if well_formed(there) else "another machine",
-                arithmetic.in_words(here),
+                reproducibility.format_arithmetic(there) if well_formed(there) else "another machine",
+                reproducibility.format_arithmetic(here),
             )
 
     def save_picture(self, name: str, picture: Picture) -> Path:
@@ -241,5 +243,5 @@ def content_of(path: Path, *keys: str) -> Any:
 
 
 def well_formed(arithmetic: object) -> TypeGuard[dict]:
-    """Whether this is what `arithmetic.described` gave."""
+    """Whether this is what `reproducibility.describe_arithmetic` gave."""
     return isinstance(arithmetic, dict) and {"processor", "capability", "flags"} <= arithmetic.keys()

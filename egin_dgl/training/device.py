@@ -1,4 +1,4 @@
-"""Choose where to compute, and say clearly why a GPU cannot be used."""
+"""Choice of the device, with the reason if a GPU cannot be used."""
 
 import re
 
@@ -24,13 +24,13 @@ def pick_device(device: str) -> torch.device:
         raise ConfigError(f"device must be auto, cpu, cuda or cuda:0, cuda:1, …, got {device!r}")
     if chosen.type == "cuda" and (reason := why_no_cuda(chosen)):
         raise ConfigError(
-            f"device={device} was asked for, but {reason}; use device=cpu or see CUDA in the README"
+            f"device={device} cannot be used: {reason}; use device=cpu or see GPU in the README"
         )
     return chosen
 
 
 def why_no_cuda(device: torch.device) -> str | None:
-    """None if both libraries can compute there, else the reason."""
+    """None if torch and DGL can both use the device, else the reason."""
     if not torch.cuda.is_available():
         build = "has no CUDA" if torch.version.cuda is None else "finds no GPU"
         return f"torch {torch.__version__} {build}"

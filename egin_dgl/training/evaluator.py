@@ -1,46 +1,54 @@
-"""What is looked at after every epoch: the validation and the test part, by the model of that epoch.
+"""Evaluation of a model on the validation and test sets after every epoch.
 
-Where the statistics of batch normalisation are measured exactly, the training part passes through the model as well. If
-all three parts fit one batch, and the model is made of blocks that can be measured as they are reached, it is one pass.
+Precise BN needs a pass over the training set as well. If training, validation and test set fit in one batch and the
+model supports it, BatchNorm statistics and all logits come from a single pass.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.loader import Batch, GraphLoader
+from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.data.splits import Split
-from egin_dgl.models.dispatch import forward_with_precise_bn
+from egin_dgl.errors import TrainingError
+from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.passes import Evaluation, compute_logits, evaluate, judged, precise_bn_batches
+from egin_dgl.training.precise_bn import bounded_batches, sample_batch
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """Loss, accuracy and logits (on the CPU) of one split; NaN if it is empty or was not evaluated."""
+
+    loss: float
+    accuracy: float
+    logits: Tensor
 
 
 @dataclass(frozen=True)
 class EvalResult:
-    """The model of an epoch, and what it says of the parts that were read."""
+    """The evaluated model of an epoch and its results."""
 
     model: nn.Module
-    validation: Evaluation | None
-    test: Evaluation | None
-
-    @property
-    def read(self) -> list[Evaluation]:
-        return [part for part in (self.validation, self.test) if part]
+    validation: SplitResult
+    test: SplitResult
 
 
 class Evaluator:
-    """The parts of a fold as they are passed over after each epoch.
+    """Evaluates the EMA model of a fold.
 
     Args:
-        dataset: with the graphs of all parts, on the device that computes.
-        split: which graphs are in which part.
-        options: which statistics, and in which precision.
-        generator: draws the rows that are measured, where a sample is.
-        read_test: whether the test part may be read.
+        dataset: all graphs, on the device that computes.
+        split: training, validation and test graphs.
+        options: BatchNorm statistics, precision, batch size.
+        generator: draws the training graphs of `bn_statistics=sample`.
+        use_test: whether the test set is evaluated after each epoch.
     """
 
     def __init__(
@@ -49,43 +57,103 @@ class Evaluator:
         split: Split,
         options: TrainerOptions,
         generator: torch.Generator,
-        read_test: bool,
+        use_test: bool,
     ):
-        self.options = options
-        self.validation, self.test = (
-            GraphLoader(dataset, part, options.batch_size) for part in (split.validation, split.test)
+        self.options, self.use_test = options, use_test and len(split.test) > 0
+        self.validation = GraphLoader(dataset, split.validation, options.batch_size)
+        self.test = GraphLoader(dataset, split.test, options.batch_size)
+        self.missing = SplitResult(
+            math.nan, math.nan, torch.full((len(split.test), dataset.info.classes), math.nan)
         )
-        self.read_test = read_test and len(split.test) > 0
-        self.measured = precise_bn_batches(dataset, split.train, options.bn_statistics == "sample", generator)
-        self.whole: Batch | None = None
-        parts = [split.train, split.validation, *([split.test] if self.read_test else [])]
-        self.sizes = [len(part) for part in parts]
-        together = precise_bn_batches(dataset, torch.cat([torch.as_tensor(part) for part in parts]))
-        if options.bn_statistics == "precise" and len(together) == 1:
+        sampled = options.bn_statistics == "sample"
+        self.train = (
+            sample_batch(dataset, split.train, generator)
+            if sampled
+            else bounded_batches(dataset, split.train)
+        )
+        splits = [split.train, split.validation, *([split.test] if self.use_test else [])]
+        self.sizes = [len(graphs) for graphs in splits]
+        together = bounded_batches(dataset, torch.cat([torch.as_tensor(graphs) for graphs in splits]))
+        self.whole: Batch | None = None  # all splits in one batch, for a single pass
+        if options.bn_statistics == "precise" and options.precision == "fp32" and len(together) == 1:
             (self.whole,) = together
-            self.rows = int(dataset.node_offsets.diff()[torch.as_tensor(split.train)].sum())
+        self.train_nodes = int(dataset.node_offsets.diff()[torch.as_tensor(split.train)].sum())
 
-    def look(self, evaluated: ModelEma) -> EvalResult:
-        at_once = self.in_one_pass(evaluated) if self.whole and evaluated.measured else None
-        if at_once:
-            return at_once
-        model = evaluated.current(self.measured, partial(compute_logits, options=self.options))
-        validation = evaluate(model, self.validation, self.options) if len(self.validation) else None
-        return EvalResult(
-            model, validation, evaluate(model, self.test, self.options) if self.read_test else None
+    def evaluate(self, ema: ModelEma, epoch: int) -> EvalResult:
+        """Evaluate the model of an epoch, with its BatchNorm statistics updated."""
+        result = self.evaluate_in_one_pass(ema) or self.evaluate_by_split(ema)
+        check_finite(result.validation.logits, epoch)
+        if self.use_test:
+            check_finite(result.test.logits, epoch)
+        return result
+
+    def evaluate_by_split(self, ema: ModelEma) -> EvalResult:
+        model = ema.update_bn(self.train, partial(compute_logits, options=self.options))
+        test = evaluate(model, self.test, self.options) if self.use_test else self.missing
+        return EvalResult(model, evaluate(model, self.validation, self.options), test)
+
+    def evaluate_in_one_pass(self, ema: ModelEma) -> EvalResult | None:
+        """None if the splits do not fit in one batch, or the model has no such pass."""
+        if self.whole is None:
+            return None
+        model = ema.sync()
+        logits = forward_with_precise_bn(model, self.whole, self.train_nodes, self.options.fast)
+        if logits is None:
+            return None
+        _, validation, *test = zip(logits.split(self.sizes), self.whole.labels.split(self.sizes), strict=True)
+        test_result = compute_metrics(*test[0]) if test else self.missing
+        return EvalResult(model, compute_metrics(*validation), test_result)
+
+
+def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
+    """Logits (B, classes) in float32, computed in the precision of the options."""
+    dtype = torch.float16 if options.precision == "fp16" else torch.bfloat16
+    with torch.autocast(batch.labels.device.type, dtype=dtype, enabled=options.precision != "fp32"):
+        return forward_batch(model, batch, options.fast).float()
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, loader: GraphLoader | ChainLoader, options: TrainerOptions) -> SplitResult:
+    """Evaluate the model on all graphs of a loader."""
+    model.eval()
+    pairs = [(compute_logits(model, batch, options), batch.labels) for batch in loader]
+    if not pairs:
+        return SplitResult(math.nan, math.nan, torch.zeros(0))
+    logits, labels = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
+    return compute_metrics(logits, labels)
+
+
+def compute_metrics(logits: Tensor, labels: Tensor) -> SplitResult:
+    """Loss and accuracy of logits (B, classes), given the labels (B,)."""
+    if not len(labels):
+        return SplitResult(math.nan, math.nan, logits.cpu())
+    correct = int((logits.argmax(dim=1) == labels).sum())
+    return SplitResult(cross_entropy(logits, labels).item(), correct / len(labels), logits.cpu())
+
+
+@torch.no_grad()
+def embed(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> tuple[Tensor, Tensor, Tensor]:
+    """Embeddings, labels and predictions of all graphs of a loader, on the CPU."""
+    model.eval()
+    rows = [
+        (
+            embed_batch(model, batch, options.fast),
+            batch.labels,
+            forward_batch(model, batch, options.fast).argmax(dim=1),
         )
-
-    def in_one_pass(self, evaluated: ModelEma) -> EvalResult | None:
-        model = evaluated.followed()
-        if self.whole is None or self.options.precision != "fp32":
-            return None
-        scores = forward_with_precise_bn(model, self.whole, self.rows, self.options.fast)
-        if scores is None:
-            return None
-        _, validation, *test = zip(scores.split(self.sizes), self.whole.labels.split(self.sizes), strict=True)
-        return EvalResult(model, judge(*validation), judge(*test[0]) if test else None)
+        for batch in loader
+    ]
+    embeddings, labels, predictions = (torch.cat(column).cpu() for column in zip(*rows, strict=True))
+    return embeddings, labels, predictions
 
 
-def judge(scores: Tensor, labels: Tensor) -> Evaluation | None:
-    """None of a part that is empty."""
-    return judged(scores, labels) if len(labels) else None
+def check_finite(logits: Tensor, epoch: int) -> None:
+    """Raise if a logit is NaN or infinite: argmax would silently predict the first class."""
+    if not logits.isfinite().all():
+        raise diverged(f"the model's logits are not finite after epoch {epoch}")
+
+
+def diverged(reason: str) -> TrainingError:
+    return TrainingError(
+        f"{reason}: lower optimizer.lr, set trainer.clip_grad_norm=1, or trainer.standardize=true for attributes of large values"
+    )

@@ -1,4 +1,4 @@
-"""A fold as a piece of work that can be sent to a process."""
+"""A fold to train, as a job that can be sent to a worker process."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.options import TrainerOptions
 
 MakeModel = Callable[[DatasetInfo], GraphModel | WLKernelSVM]
-OnEpoch = Callable[[int, EpochRecord], None]  # called with the fold and its epoch just done
+OnEpoch = Callable[[int, EpochRecord], None]  # called with the fold and its record after each epoch
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a fold is trained, whichever it is."""
+    """How folds are trained."""
 
     make_model: MakeModel
     make_optimizer: Callable[..., torch.optim.Optimizer]
     make_scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
     options: TrainerOptions
-    metadata: dict[str, object]  # saved with the weights, for those who load them
-    transforms: Sequence[Callable[[GraphDataset, np.ndarray], Transform]] = ()  # fitted on the training part
+    metadata: dict[str, object]  # saved with the weights, needed to load them
+    transforms: Sequence[Callable[[GraphDataset, np.ndarray], Transform]] = ()  # fitted on the training set
 
 
 @dataclass(frozen=True)
 class FoldJob:
-    """All that a process needs, beside the dataset, to train one fold."""
+    """What a process needs, with the dataset, to train one fold."""
 
     fold: int
     seed: int
@@ -43,10 +43,12 @@ class FoldJob:
     train: "TrainFold"
     device: torch.device
     recipe: Recipe
-    test_once: bool = False  # leave the test part alone but at the epoch that validation chose
+    test_once: bool = False  # evaluate the test set only at the epoch selected on validation
     chosen: dict[str, object] | None = (
-        None  # settings that an inner selection preferred, kept with the result
+        None  # settings selected by nested cross-validation, saved with the result
     )
 
 
-TrainFold = Callable[[GraphDataset, FoldJob, OnEpoch], FoldResult]  # of a network, or a kernel machine
+TrainFold = Callable[
+    [GraphDataset, FoldJob, OnEpoch], FoldResult
+]  # fit_fold, fit_kernel_fold or fit_nested_fold

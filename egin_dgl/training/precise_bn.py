@@ -1,12 +1,12 @@
-r"""Exact statistics for batch normalisation: of all training rows, at the weights that are to be evaluated.
+r"""Precise BN: BatchNorm statistics of all training rows for the weights that are evaluated.
 
 .. math:: \mu = \tfrac1n \sum_r x_r, \quad \sigma^2 = \tfrac1n \sum_r (x_r - \mu)^2
 
-over the n rows (nodes, or edges) of the whole training part, each layer fed by the layers before it with their own exact
-statistics, dropout off. If the part fits one batch, one pass gives them all: a layer is measured when its input arrives.
-Otherwise a pass over all batches measures the first layer that is not yet known, and the next pass goes one further:
-memory is bounded by a batch, and the result depends on neither their sizes nor their order. `swa_utils.update_bn` makes do
-with one pass, but averages the variances of batches around their own means, under layers whose statistics still change.
+over the n rows (nodes or edges) of the training set, where the input of each layer is computed with the precise
+statistics of the layers before it, without dropout. If the training set fits in one batch, one pass sets all layers, each
+when its input arrives. Otherwise each pass over all batches sets the next layer: memory is bounded by a batch, and the
+result depends on neither their sizes nor their order. `torch.optim.swa_utils.update_bn` needs one pass, but averages
+the variances of batches around their own means, under layers whose statistics still change.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,11 +15,15 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+
+from egin_dgl.data.dataset import GraphDataset, Indices
+from egin_dgl.data.loader import ChainLoader, GraphLoader
+
+MAX_ROWS = 2**18  # nodes and edges of a batch
 
 
 class Batches(Protocol):
-    """Several of them can be passed over more than once."""
+    """A sized collection of batches that can be iterated repeatedly."""
 
     def __len__(self) -> int: ...
 
@@ -27,11 +31,11 @@ class Batches(Protocol):
 
 
 class Moments:
-    """Mean and variance of rows that come in parts, joined without a loss of digits (Chan, Golub, LeVeque, 1979)."""
+    """Mean and variance of rows that arrive in chunks, combined stably (Chan, Golub, LeVeque, 1979)."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.mean = self.squares = torch.zeros(0)  # of no rows yet
+        self.mean = self.squares = torch.zeros(0)
 
     def add(self, rows: Tensor) -> None:
         if len(rows) == 0:
@@ -43,59 +47,88 @@ class Moments:
             self.count, self.mean, self.squares = len(rows), mean, squares
             return
         total = self.count + len(rows)
-        apart = mean - self.mean
-        self.mean = self.mean + apart * (len(rows) / total)
-        self.squares = self.squares + squares + apart.square() * (self.count * len(rows) / total)
+        delta = mean - self.mean
+        self.mean = self.mean + delta * (len(rows) / total)
+        self.squares = self.squares + squares + delta.square() * (self.count * len(rows) / total)
         self.count = total
 
-    def put_into(self, layer: _BatchNorm) -> None:
-        """A layer that no row ever reaches keeps what it has."""
+    def assign_to(self, layer: nn.BatchNorm1d) -> None:
+        """Set the running statistics of the layer; without any row it is left unchanged."""
         if self.count and layer.running_mean is not None and layer.running_var is not None:
             layer.running_mean.copy_(self.mean)
             layer.running_var.copy_(self.squares / self.count)
 
 
-class Reached(Exception):
-    """A pass has come to the layer that is being measured; what follows it is not known yet."""
+class StopForward(Exception):
+    """Ends a forward pass at the layer whose statistics are being computed."""
 
 
 @torch.no_grad()
-def measure(model: nn.Module, batches: Batches, call: Callable[[nn.Module, object], object]) -> None:
-    """Set the running statistics of every batch normalisation in `model` to those of the rows of `batches`.
+def update_bn_stats(model: nn.Module, batches: Batches, call: Callable[[nn.Module, object], object]) -> None:
+    """Set the running statistics of every BatchNorm layer in `model` to those of the rows of `batches`.
 
-    `call(model, batch)` passes a batch through the model, which is left in evaluation mode.
+    `call(model, batch)` is a forward pass. The model is left in evaluation mode.
     """
-    layers = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
+    layers = [m for m in model.modules() if isinstance(m, nn.BatchNorm1d) and m.running_mean is not None]
     model.eval()
-    known: set[_BatchNorm] = set()
-    measured: dict[_BatchNorm, Moments] = {}  # the one layer that this pass measures
+    done: set[nn.BatchNorm1d] = set()
+    current: dict[nn.BatchNorm1d, Moments] = {}  # the layer of this pass
 
-    def arrive(layer: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
-        if layer in known:
+    def on_input(layer: nn.BatchNorm1d, inputs: tuple[Tensor, ...]) -> None:
+        if layer in done:
             return
-        if not measured:
-            measured[layer] = Moments()
-        if layer in measured:
-            measured[layer].add(inputs[0])
+        if not current:
+            current[layer] = Moments()
+        if layer in current:
+            current[layer].add(inputs[0])
         if len(batches) > 1:
-            raise Reached
-        settle()
+            raise StopForward
+        assign()
 
-    def settle() -> None:
-        for layer, moments in measured.items():
-            moments.put_into(layer)
-        known.update(measured)
-        measured.clear()
+    def assign() -> None:
+        for layer, moments in current.items():
+            moments.assign_to(layer)
+        done.update(current)
+        current.clear()
 
-    hooks = [layer.register_forward_pre_hook(arrive) for layer in layers]
+    hooks = [layer.register_forward_pre_hook(on_input) for layer in layers]
     try:
-        while len(known) < len(layers):
+        while len(done) < len(layers):
             for batch in batches:
-                with suppress(Reached):
+                with suppress(StopForward):
                     call(model, batch)
-            if not measured:  # what is left is never reached, or the one batch has told all
+            if not current:  # the remaining layers are unused, or the single batch has set all
                 break
-            settle()
+            assign()
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def bounded_batches(dataset: GraphDataset, graphs: Indices) -> ChainLoader:
+    """The graphs in order, in batches of at most MAX_ROWS nodes and edges, or of a single larger graph."""
+    indices = torch.as_tensor(graphs, dtype=torch.int64)
+    lengths = list(chunk_lengths(row_counts(dataset, indices)))
+    return ChainLoader([GraphLoader(dataset, chunk, len(chunk)) for chunk in indices.split(lengths)])
+
+
+def sample_batch(dataset: GraphDataset, graphs: Indices, generator: torch.Generator) -> ChainLoader:
+    """One such batch of graphs drawn at random, in their order."""
+    indices = torch.as_tensor(graphs, dtype=torch.int64)
+    shuffled = indices[torch.randperm(len(indices), generator=generator)]
+    length = next(chunk_lengths(row_counts(dataset, shuffled)), 0)
+    return bounded_batches(dataset, shuffled[:length].sort().values)
+
+
+def row_counts(dataset: GraphDataset, graphs: Tensor) -> Tensor:
+    return (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()[graphs]
+
+
+def chunk_lengths(sizes: Tensor) -> Iterator[int]:
+    """Cut sizes (G,) into consecutive chunks whose sum is at most MAX_ROWS, or that are a single larger element."""
+    ends = sizes.cumsum(0)
+    start = before = 0
+    while start < len(sizes):
+        end = max(start + 1, int(torch.searchsorted(ends, before + MAX_ROWS, right=True)))
+        yield end - start
+        start, before = end, int(ends[end - 1])

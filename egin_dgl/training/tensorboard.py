@@ -1,28 +1,33 @@
-"""TensorBoard: a run per fold while it trains; in the end one for all, with means, hyper-parameters and pictures."""
+"""TensorBoard logs: one run per fold during training; at the end one run with means, hyper-parameters and figures.
+
+Events are written synchronously with TensorBoard's record writer. All scalars of an epoch are one event (`SummaryWriter`
+writes one each, which takes as long as a training step), and a full disk is an error of the call that met it.
+"""
 
 import hashlib
+import io
 import os
 import struct
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from google.protobuf import text_format
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
-from torch.utils.tensorboard import SummaryWriter
 
 from egin_dgl.data.dataset import Indices
 from egin_dgl.evaluation.history import EpochRecord, History
 from egin_dgl.files import storage_errors, write_text
 
-Band: TypeAlias = tuple[np.ndarray, np.ndarray]  # mean and standard deviation, a value an epoch
+Band: TypeAlias = tuple[np.ndarray, np.ndarray]  # mean and standard deviation per epoch
 
 CURVES = {
     "loss/train": "train_loss",
@@ -34,49 +39,74 @@ CURVES = {
 }
 STEPS = {"optimizer/learning_rate": "lr", "optimizer/gradient_norm": "grad_norm", "time/seconds": "seconds"}
 EPSILON = "epsilon/"
-EVENTS, PROJECTOR = "events.out.tfevents.*", "projector_config.pbtxt"  # TensorBoard's own names
+EVENTS = "events.out.tfevents."
+TENSORS, METADATA = "embeddings/tensors.tsv", "embeddings/metadata.tsv"
+
+
+class EventWriter:
+    """Writes an event file into `folder`. On resuming, `purge_step` hides events written from that step on."""
+
+    def __init__(self, folder: Path, purge_step: int | None = None):
+        self.path = folder / f"{EVENTS}{time.time():.6f}.{os.getpid()}"
+        with storage_errors(self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.file = self.path.open("wb", buffering=0)
+        self.records = RecordWriter(self.file)
+        self.add_event(Event(file_version="brain.Event:2"))
+        if purge_step is not None:
+            self.add_event(Event(step=purge_step, session_log=SessionLog(status=SessionLog.START)))
+
+    def add_event(self, event: Event) -> None:
+        event.wall_time = time.time()
+        with storage_errors(self.path):
+            self.records.write(event.SerializeToString())
+
+    def add_summary(self, summary: Summary, step: int = 0) -> None:
+        self.add_event(Event(summary=summary, step=step))
+
+    def add_scalars(self, values: Mapping[str, float], step: int = 0) -> None:
+        scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+        self.add_summary(Summary(value=scalars), step)
+
+    def add_png(self, tag: str, png: bytes) -> None:
+        width, height = struct.unpack(">II", png[16:24])  # of the PNG header
+        image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
+        self.add_summary(Summary(value=[Summary.Value(tag=tag, image=image)]))
+
+    def close(self) -> None:
+        self.file.close()
 
 
 class FoldLogger:
-    """Writes the events of one fold into its folder; of a resumed fold, later steps written before are purged."""
+    """Logs one fold into its directory."""
 
     def __init__(self, folder: Path, first_epoch: int = 1):
         self.folder = folder
-        with writing_events(folder):
-            self.writer = SummaryWriter(str(folder), purge_step=first_epoch if first_epoch > 1 else None)
+        self.writer = EventWriter(folder, purge_step=first_epoch if first_epoch > 1 else None)
 
-    def epoch(self, record: EpochRecord, epsilons: dict[str, float]) -> None:
+    def log_epoch(self, record: EpochRecord, epsilons: Mapping[str, float]) -> None:
         scalars = {tag: getattr(record, name) for tag, name in (CURVES | STEPS).items()}
-        if record.C is not None:  # which penalty this step is: steps are whole numbers
+        if record.C is not None:
             scalars["kernel/C"] = record.C
         scalars |= {f"{EPSILON}{layer}": eps for layer, eps in epsilons.items()}
-        known = {tag: value for tag, value in scalars.items() if value == value}  # NaN: no such part
-        with writing_events(self.folder):
-            write_scalars(self.writer, known, record.epoch)
+        defined = {tag: value for tag, value in scalars.items() if value == value}  # not NaN
+        self.writer.add_scalars(defined, record.epoch)
 
-    def embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
-        """The test part for the projector, each point with its graph's number, class and prediction."""
-        rows = [[str(int(v)) for v in row] for row in zip(graphs, labels, predictions, strict=True)]
-        header = ["graph", "label", "predicted"]
-        with writing_events(self.folder):
-            self.writer.add_embedding(vectors, rows, metadata_header=header, tag="test")
+    def log_embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
+        """Embeddings of the test set for the projector, each with its graph's number, label and prediction."""
+        text = io.StringIO()
+        np.savetxt(text, vectors.float().numpy(), delimiter="\t", fmt="%.7g")
+        write_text(self.folder / TENSORS, text.getvalue())
+        rows = [
+            f"{graph}\t{label}\t{predicted}"
+            for graph, label, predicted in zip(
+                np.asarray(graphs).tolist(), labels.tolist(), predictions.tolist(), strict=True
+            )
+        ]
+        write_text(self.folder / METADATA, "\n".join(["graph\tlabel\tpredicted", *rows, ""]))
 
     def close(self) -> None:
-        with writing_events(self.folder):
-            self.writer.close()
-
-
-@contextmanager
-def writing_events(folder: Path) -> Iterator[None]:
-    """A full disk is told as for any other file, and once: the writer's thread keeps its error for the next call."""
-    threading.excepthook = told_by_the_caller
-    with storage_errors(folder / "events.out.tfevents"):
-        yield
-
-
-def told_by_the_caller(failure: threading.ExceptHookArgs) -> None:
-    if type(failure.thread).__name__ != "_AsyncWriterThread":
-        threading.__excepthook__(failure)
+        self.writer.close()
 
 
 def log_run(
@@ -84,80 +114,76 @@ def log_run(
     folds: Mapping[str, Path],
     histories: Sequence[History],
     hparams: dict,
-    metrics: dict,
+    metrics: Mapping[str, float],
     pictures: Mapping[str, Path],
 ) -> None:
-    """Across folds: mean and spread of each curve, hyper-parameters with the final metrics, pictures (PNG), and the
-    embeddings of all folds, which are named. The mean of a curve has the name that it has in the folds."""
-    with writing_events(folder), SummaryWriter(str(folder)) as writer:
-        means = mean_curves(histories) | epsilon_means(folds.values())
-        curves, layout = {tag: mean for tag, (mean, _) in means.items()}, {}
-        for tag in (tag for tag in CURVES if tag in means):
-            mean, std = means[tag]
-            band = [f"spread/{tag.replace('/', '_')}/{end}" for end in ("low", "high")]
-            curves |= dict(zip(band, (mean - std, mean + std), strict=True))
-            layout[tag] = ["Margin", [tag, *band]]
-        for step in range(max(map(len, curves.values()))):
-            at_step = {tag: float(values[step]) for tag, values in curves.items() if step < len(values)}
-            write_scalars(writer, at_step, step + 1)
-        writer.add_custom_scalars({"mean ± std over folds": layout})
-        for name, path in pictures.items():
-            writer._get_file_writer().add_summary(picture_of(name, path.read_bytes()), 0)
-        # Of hyper-parameters only this run's own: TensorBoard then finds out which differ, and shows them first.
-        writer._get_file_writer().add_summary(hparams_pb(hparams, trial_id=trial_name(folder)))
-        for name, value in metrics.items():
-            writer.add_scalar(name, value)
-    join_embeddings(folder, folds)
+    """Log across folds: mean and spread of each curve, hyper-parameters with final metrics, figures and embeddings.
 
+    The mean of a curve has the tag that the curve has in the folds.
+    """
+    from torch.utils.tensorboard.summary import custom_scalars  # slow to import, needed at the end only
 
-def picture_of(tag: str, png: bytes) -> Summary:
-    """A picture as it is on disk: `add_figure` would draw it a second time."""
-    width, height = struct.unpack(">II", png[16:24])  # where PNG has them
-    image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
-    return Summary(value=[Summary.Value(tag=tag, image=image)])
+    writer = EventWriter(folder)
+    bands = mean_curves(histories) | epsilon_means(folds.values())
+    curves, layout = {tag: mean for tag, (mean, _) in bands.items()}, {}
+    for tag in (tag for tag in CURVES if tag in bands):
+        mean, std = bands[tag]
+        low, high = (f"spread/{tag.replace('/', '_')}/{end}" for end in ("low", "high"))
+        curves |= {low: mean - std, high: mean + std}
+        layout[tag] = ["Margin", [tag, low, high]]
+    for step in range(max(map(len, curves.values()))):
+        values = {tag: float(curve[step]) for tag, curve in curves.items() if step < len(curve)}
+        writer.add_scalars(values, step + 1)
+    writer.add_summary(custom_scalars({"mean ± std over folds": layout}))
+    for name, path in pictures.items():
+        writer.add_png(name, path.read_bytes())
+    writer.add_summary(hparams_pb(hparams, trial_id=trial_name(folder)))
+    for name, value in metrics.items():
+        writer.add_scalars({name: value})
+    writer.close()
+    write_projector_config(folder, folds)
 
 
 def trial_name(folder: Path) -> str:
-    """Of a run among others in the HPARAMS tab, which cuts what is longer than fourteen letters and takes runs of one name
-    for one: `job 3 1f09ac`."""
+    """Unique name of a run in the HPARAMS tab, which truncates after 14 characters: `job 3 1f09ac`."""
     number = folder.name.split("_")[0]
     token = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:6]
     return f"job {number} {token}" if number.isdigit() else f"run {token}"
 
 
 def mean_curves(histories: Sequence[History]) -> dict[str, Band]:
-    """Mean and standard deviation over folds, at the epochs that all have reached."""
+    """Mean and standard deviation over folds, at the epochs that all folds have reached."""
     reached = min(len(history) for history in histories)
-    found = {}
+    bands = {}
     for tag, name in (CURVES | STEPS).items():
         curves = np.array([[getattr(record, name) for record in history[:reached]] for history in histories])
         if not np.isnan(curves).any():
-            found[tag] = curves.mean(axis=0), curves.std(axis=0)
+            bands[tag] = curves.mean(axis=0), curves.std(axis=0)
     if histories[0][0].C is not None:
         penalties = np.array([record.C for record in histories[0]])
-        found["kernel/C"] = penalties, 0 * penalties
-    return found
+        bands["kernel/C"] = penalties, 0 * penalties
+    return bands
 
 
 def epsilon_means(folds: Iterable[Path]) -> dict[str, Band]:
-    """The same of each layer's ε, which histories do not have, from the events of the folds; none where these are gone."""
+    """The same for each layer's ε, read from the folds' events because histories do not have it."""
     curves: dict[str, list[dict[int, float]]] = {}
     for folder in folds:
         for tag, curve in epsilon_curves(folder).items():
             curves.setdefault(tag, []).append(curve)
     bands = {}
-    for tag, of_folds in curves.items():
-        reached = sorted(set.intersection(*map(set, of_folds)))
-        table = np.array([[curve[step] for step in reached] for curve in of_folds])
+    for tag, fold_curves in curves.items():
+        steps = sorted(set.intersection(*map(set, fold_curves)))
+        table = np.array([[curve[step] for step in steps] for curve in fold_curves])
         bands[tag] = table.mean(axis=0), table.std(axis=0)
     return bands
 
 
 def epsilon_curves(folder: Path) -> dict[str, dict[int, float]]:
-    """Of one fold: tags, and the value at each step; what was written last counts, as a fold may be resumed."""
+    """ε of one fold by tag and step; later files win, as a fold may have been resumed."""
     curves: dict[str, dict[int, float]] = {}
-    for path in sorted(folder.glob(EVENTS)):
-        if EPSILON.encode() not in path.read_bytes():  # to look is quick, to parse is not
+    for path in sorted(folder.glob(f"{EVENTS}*")):
+        if EPSILON.encode() not in path.read_bytes():  # searching is fast, parsing is slow
             continue
         for event in EventFileLoader(str(path)).Load():
             for value in event.summary.value:
@@ -166,43 +192,36 @@ def epsilon_curves(folder: Path) -> dict[str, dict[int, float]]:
     return curves
 
 
-def write_scalars(writer: SummaryWriter, values: Mapping[str, float], step: int) -> None:
-    """All in one event: `add_scalar` makes one of each, which takes as long as a step of training."""
-    summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
-    writer._get_file_writer().add_summary(summary, step)
+def write_projector_config(folder: Path, folds: Mapping[str, Path]) -> None:
+    """List the embeddings of all folds, each under the name of its fold."""
+    config = ProjectorConfig()
+    for name, fold in folds.items():
+        if (fold / TENSORS).is_file():
+            tensors, metadata = (str((fold / file).relative_to(folder)) for file in (TENSORS, METADATA))
+            config.embeddings.add(tensor_name=name, tensor_path=tensors, metadata_path=metadata)
+    if config.embeddings:
+        write_text(folder / "projector_config.pbtxt", text_format.MessageToString(config))
 
 
-def join_embeddings(folder: Path, folds: Mapping[str, Path]) -> None:
-    """The embeddings of the folds as those of the run, each by the name of its fold."""
-    joined = ProjectorConfig()
-    for name, place in folds.items():
-        if (place / PROJECTOR).is_file():
-            for one in text_format.Parse((place / PROJECTOR).read_text(), ProjectorConfig()).embeddings:
-                one.tensor_name = name
-                one.tensor_path = str((place / one.tensor_path).relative_to(folder))
-                one.metadata_path = str((place / one.metadata_path).relative_to(folder))
-                joined.embeddings.append(one)
-    if joined.embeddings:
-        write_text(folder / PROJECTOR, text_format.MessageToString(joined))
+def remove_fold_events(folds: Iterable[Path]) -> None:
+    """Remove the events of finished folds and their candidates, so that a sweep is one TensorBoard run per job.
 
-
-def forget_folds(folds: Iterable[Path]) -> None:
-    """Take away the events of folds whose run has ended, those of candidates too: a sweep then is one run a job, and
-    TensorBoard, which ticks no run where there are more than forty, opens with curves in it."""
+    TensorBoard selects no run at its start if there are more than forty.
+    """
     for folder in folds:
-        for path in folder.rglob(EVENTS):
+        for path in folder.rglob(f"{EVENTS}*"):
             path.unlink()
 
 
-def plain(settings: dict, prefix: str = "") -> dict[str, bool | float | str]:
-    """Nested settings as the flat ones TensorBoard takes: model.hidden_dim → 64.
+def flatten_settings(settings: dict, prefix: str = "") -> dict[str, bool | float | str]:
+    """Nested settings as flat hyper-parameters, {"model": {"hidden_dim": 64}} → {"model.hidden_dim": 64}.
 
-    What is not set, or says only where code and data come from, is left out: a table of a sweep has a column for each.
+    Unset values and keys that start with an underscore are left out.
     """
     flat: dict[str, bool | float | str] = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            flat |= plain(value, f"{prefix}{key}.")
+            flat |= flatten_settings(value, f"{prefix}{key}.")
         elif isinstance(value, (bool, int, float, str)) and not key.startswith("_"):
             flat[f"{prefix}{key}"] = value
     return flat

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cross_validation import SCRIPTS, seconds
 
-from egin_dgl.arithmetic import processor
+from egin_dgl.reproducibility import processor_name
 
 SETTINGS = ("false", "avx2", "any")
 
@@ -26,7 +26,7 @@ def training(*words: str) -> float:
 
 def main(words: list[str]) -> None:
     args = parse(words)
-    print(f"{processor()}, the least of {args.turns} turn(s)\n")
+    print(f"{processor_name()}, the least of {args.turns} turn(s)\n")
     print(
         "| dataset, model | as it is, s | avx2, s | any, s | × avx2 | × any |\n|---|---:|---:|---:|---:|---:|"
     )

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from egin_dgl.arithmetic import processor
+from egin_dgl.reproducibility import processor_name
 from egin_dgl.training.parallel.resources import cores
 
 SCRIPTS = Path(__file__).resolve().parent.parent
@@ -47,7 +47,7 @@ def main(words: list[str]) -> None:
     if args.root is None:
         sys.exit("error: PyG's side needs --root, a folder with TU datasets, or EGIN_DATA_ROOT")
     models = args.models.split(",")
-    print(f"{processor()}, {len(cores())} cores, the least of {args.turns} turn(s)\n")
+    print(f"{processor_name()}, {len(cores())} cores, the least of {args.turns} turn(s)\n")
     print("| dataset, epochs | model | PyG, s | fused, s | ours, s | × PyG | × fused | aim |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for dataset in args.datasets.split(","):

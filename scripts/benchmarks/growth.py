@@ -26,9 +26,9 @@ import numpy as np
 import torch
 from steps import OURS, our_batches, trained_stepper
 
-from egin_dgl.arithmetic import processor
 from egin_dgl.data import DatasetInfo, GraphDataset, bonds
 from egin_dgl.models import EGINE
+from egin_dgl.reproducibility import processor_name
 
 NODES = 20
 START = {"graphs": 32, "edges": 4, "hidden": 64, "edge_features": 4}
@@ -163,7 +163,7 @@ def main(words: list[str]) -> None:
         sys.exit("error: peak memory is measured by Linux's /proc, which is not here")
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    print(processor(), flush=True)
+    print(processor_name(), flush=True)
     print(f"\n{table(options.models.split(','), options.turns)}", flush=True)
     print(f"\n- {outer_products(options.turns)}", flush=True)
     print(f"- {large(options.graphs)}")

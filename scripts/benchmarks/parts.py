@@ -18,9 +18,9 @@ from peers import HIDDEN, LAYERS
 from steps import DATASETS, OURS, measure, our_batches, trained_stepper
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from egin_dgl.arithmetic import processor
 from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.errors import DataError
+from egin_dgl.reproducibility import processor_name
 
 STEPS = 5  # of which the mean is told: some work is done for several batches at once
 KINDS = {
@@ -108,4 +108,4 @@ def main(words: list[str]) -> None:
             found[name] = measured(load_tu(name, url=None), options)
         except DataError as error:
             print(f"{name} left out: {error}")
-    print(f"{processor()}, one thread, batches of {options.batch_size}\n\n{table(found)}")
+    print(f"{processor_name()}, one thread, batches of {options.batch_size}\n\n{table(found)}")

@@ -19,14 +19,14 @@ from peers import DGL, HIDDEN, LAYERS, PyG, bare_products, dgl_batches, pyg_batc
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from egin_dgl.arithmetic import processor
 from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
 from egin_dgl.models.model import logits_of, stepper_of
-from egin_dgl.training.flat_parameters import FlatParameters, take_step
-from egin_dgl.training.passes import cross_entropy_with_gradient
+from egin_dgl.reproducibility import processor_name
+from egin_dgl.training.flat_parameters import FlatParameters
+from egin_dgl.training.train_epoch import cross_entropy_with_gradient
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "GIN": GIN}
 DATASETS = ("MUTAG", "Cuneiform", "AIDS", "COX2_MD")
@@ -71,10 +71,10 @@ def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
 
     def step() -> None:
         batch, labels = next(batches)
-        weights.clear_gradients()
+        weights.zero_grad()
         if by_hand(batch, partial(cross_entropy_with_gradient, labels=labels, weights=None)) is None:
             cross_entropy(logits_of(model, batch), labels).backward()
-        take_step(optimizer)
+        optimizer.step()
 
     return step
 
@@ -163,4 +163,4 @@ def main(words: list[str]) -> None:
             print(f"{name} left out: {error}")
             continue
         found[name] = measure(sides(dataset, options.batch_size), options.turns)
-    print(f"{processor()}, one thread, batches of {options.batch_size}\n\n{table(found)}")
+    print(f"{processor_name()}, one thread, batches of {options.batch_size}\n\n{table(found)}")

@@ -1,125 +1,109 @@
 import math
-from dataclasses import replace
 
 import pytest
 
-from egin_dgl.evaluation.history import EpochRecord, with_choice
-from egin_dgl.evaluation.protocols import headline, read_by_all
+from egin_dgl.evaluation.history import EpochRecord, average_monitor
+from egin_dgl.evaluation.protocols import apply_protocols, headline
 from egin_dgl.runs.history_file import history_text, read_history
 
 
-def history(test, val=None, val_loss=None, penalties=None):
+def history(test, val=None, val_loss=None, penalties=None, window=1):
     rows = []
     for i, accuracy in enumerate(test):
-        rows.append(
-            EpochRecord(
-                epoch=i + 1,
-                train_loss=1.0,
-                train_accuracy=0.5,
-                val_loss=val_loss[i] if val_loss else (1.0 if val else math.nan),
-                val_accuracy=val[i] if val else math.nan,
-                val_score=val[i] if val else math.nan,
-                test_loss=1.0,
-                test_accuracy=accuracy,
-                lr=math.nan if penalties else 0.01,
-                grad_norm=math.nan if penalties else 1.0,
-                seconds=0.1,
-                C=penalties[i] if penalties else None,
-            )
+        record = EpochRecord(
+            epoch=i + 1,
+            train_loss=1.0,
+            train_accuracy=0.5,
+            val_loss=val_loss[i] if val_loss else (1.0 if val else math.nan),
+            val_accuracy=val[i] if val else math.nan,
+            val_score=val[i] if val else math.nan,
+            test_loss=1.0,
+            test_accuracy=accuracy,
+            lr=math.nan if penalties else 0.01,
+            grad_norm=math.nan if penalties else 1.0,
+            seconds=0.1,
+            C=penalties[i] if penalties else None,
         )
+        rows.append(average_monitor(rows, record, window))
     return rows
 
 
-def test_selected_reads_the_test_part_where_validation_is_best():
+def test_selected_reads_the_epoch_best_on_validation():
     folds = [history([0.1, 0.9, 0.5], val=[0.3, 0.2, 0.8]), history([0.2, 0.4, 0.6], val=[0.9, 0.1, 0.1])]
-    result = read_by_all(folds)["selected"]
+    result = apply_protocols(folds)["selected"]
     assert result.per_fold == (0.5, 0.2)
     assert result.epochs == (3, 1)
     assert not result.optimistic
 
 
-def test_selected_breaks_ties_by_loss_then_by_time():
-    assert read_by_all([history([1, 2, 3], val=[0.5] * 3, val_loss=[2, 1, 1])])["selected"].epochs == (2,)
+def test_selected_breaks_ties_by_loss_then_by_epoch():
+    assert apply_protocols([history([1, 2, 3], val=[0.5] * 3, val_loss=[2, 1, 1])])["selected"].epochs == (2,)
 
 
-def windowed(rows, window):
-    done = []
-    for row in rows:
-        done.append(with_choice(done, row, window))
-    return done
-
-
-def test_the_epoch_that_ends_the_best_stretch_is_selected():
-    """One lucky epoch does not win over three good ones; and an epoch without a full window is not chosen."""
+def test_end_of_the_best_window_is_selected():
+    """One lucky epoch does not win over three good ones; an epoch without a full window is not selected."""
     val = [0.9, 0.1, 0.9, 0.2, 0.7, 0.7, 0.7, 0.3]
-    assert read_by_all([history([0] * 8, val=val)])["selected"].epochs == (1,)
-    assert read_by_all([windowed(history([0] * 8, val=val), 1)])["selected"].epochs == (1,)
-    assert read_by_all([windowed(history([0] * 8, val=val), 3)])["selected"].epochs == (7,)
-    assert read_by_all([windowed(history([0] * 3, val=[0.9, 0.1, 0.1]), 3)])["selected"].epochs == (3,)
+    assert apply_protocols([history([0] * 8, val=val)])["selected"].epochs == (1,)
+    assert apply_protocols([history([0] * 8, val=val, window=3)])["selected"].epochs == (7,)
+    assert apply_protocols([history([0] * 3, val=[0.9, 0.1, 0.1], window=3)])["selected"].epochs == (3,)
 
 
-def test_ties_of_a_window_are_broken_by_its_mean_loss():
-    rows = history([0] * 4, val=[0.5] * 4, val_loss=[1, 3, 2, 1])
-    assert read_by_all([windowed(rows, 2)])["selected"].epochs == (4,)
+def test_windows_break_ties_by_mean_loss():
+    rows = history([0] * 4, val=[0.5] * 4, val_loss=[1, 3, 2, 1], window=2)
+    assert apply_protocols([rows])["selected"].epochs == (4,)
 
 
-def test_a_run_made_before_there_were_windows_keeps_its_choice(tmp_path):
-    """Its history has no such columns."""
-    rows = history([0] * 4, val=[0.5, 0.9, 0.6, 0.6])
-    (tmp_path / "history.csv").write_text(history_text(rows))
-    assert "choice" not in (tmp_path / "history.csv").read_text()
-    assert read_by_all([read_history(tmp_path / "history.csv")])["selected"].epochs == (2,)
-
-
-def test_selection_never_sees_the_test_part():
+def test_selected_does_not_depend_on_test_scores():
     val = [0.3, 0.7, 0.6, 0.7]
     epochs = {
-        read_by_all([history(test, val=val)])["selected"].epochs for test in ([0, 0, 1, 1], [1, 1, 0, 0])
+        apply_protocols([history(test, val=val)])["selected"].epochs for test in ([0, 0, 1, 1], [1, 1, 0, 0])
     }
     assert len(epochs) == 1
 
 
 def test_common_epoch_is_the_peak_of_the_mean_curve():
-    result = read_by_all([history([0.1, 0.9, 0.6]), history([0.2, 0.1, 0.6])])["common_epoch"]
+    result = apply_protocols([history([0.1, 0.9, 0.6]), history([0.2, 0.1, 0.6])])["common_epoch"]
     assert result.epochs == (3, 3)
     assert result.mean == pytest.approx(0.6)
     assert result.optimistic
 
 
 def test_common_epoch_uses_only_epochs_that_every_fold_reached():
-    result = read_by_all([history([0.1, 0.2, 1.0]), history([0.3, 0.4])])["common_epoch"]
+    result = apply_protocols([history([0.1, 0.2, 1.0]), history([0.3, 0.4])])["common_epoch"]
     assert result.epochs == (2, 2)
 
 
 def test_best_per_fold_bounds_every_other_protocol():
     folds = [history([0.1, 0.9, 0.5], val=[0.3, 0.2, 0.8]), history([0.2, 0.4, 0.6], val=[0.9, 0.1, 0.1])]
-    results = read_by_all(folds)
+    results = apply_protocols(folds)
     assert results["best_per_fold"].mean == pytest.approx(0.75)
     assert all(result.mean <= results["best_per_fold"].mean for result in results.values())
 
 
 def test_last_and_last_20():
     curve = [0.0] * 10 + [0.5] * 10 + [1.0] * 10
-    results = read_by_all([history(curve)])
+    results = apply_protocols([history(curve)])
     assert results["last"].per_fold == (1.0,)
     assert results["last_20"].per_fold == (0.75,)
 
 
-def test_last_20_says_how_many_epochs_it_averaged():
+def test_last_20_records_the_number_of_epochs():
     short, long = history([0.2, 0.4]), history([0.5] * 30)
-    assert read_by_all([short])["last_20"].to_dict(0.1)["averaged"] == 2
-    assert read_by_all([long, long])["last_20"].to_dict(0.1)["averaged"] == 20
-    mixed = read_by_all([short, long])["last_20"].to_dict(0.1)
+    assert apply_protocols([short])["last_20"].to_dict(0.1)["averaged"] == 2
+    assert apply_protocols([long, long])["last_20"].to_dict(0.1)["averaged"] == 20
+    mixed = apply_protocols([short, long])["last_20"].to_dict(0.1)
     assert mixed["averaged"] == [2, 20] and mixed["per_fold"] == pytest.approx([0.3, 0.5])
-    assert all("averaged" not in read_by_all([long])[name].to_dict(0.1) for name in ("last", "common_epoch"))
+    assert all(
+        "averaged" not in apply_protocols([long])[name].to_dict(0.1) for name in ("last", "common_epoch")
+    )
 
 
-def test_a_kernel_machine_has_a_penalty_for_an_epoch_and_no_last_one():
+def test_kernel_machine_has_penalties_and_no_last_epoch():
     folds = [
         history([0.5, 0.9, 0.1], val=[0.1, 0.2, 0.3], penalties=[0.1, 1, 10]),
         history([0.5, 0.9, 0.1], val=[0.3, 0.2, 0.1], penalties=[0.1, 1, 10]),
     ]
-    results = read_by_all(folds)
+    results = apply_protocols(folds)
     assert results["last"] is None and results["last_20"] is None
     chosen = {name: results[name].to_dict(0.1) for name in ("selected", "common_epoch", "best_per_fold")}
     assert {name: record["C"] for name, record in chosen.items()} == {
@@ -128,24 +112,22 @@ def test_a_kernel_machine_has_a_penalty_for_an_epoch_and_no_last_one():
         "best_per_fold": 1,
     }
     assert not any("epoch" in record for record in chosen.values())
-    earlier = [[replace(record, C=None) for record in fold] for fold in folds]  # before C was noted
-    assert read_by_all(earlier)["last"] is None and read_by_all(earlier)["selected"].epochs == (3, 1)
 
 
 def test_std_is_over_folds_with_ddof_0():
-    result = read_by_all([history([0.4]), history([0.6])])["last"]
+    result = apply_protocols([history([0.4]), history([0.6])])["last"]
     assert result.std == pytest.approx(0.1)
 
 
-def test_without_validation_there_is_no_selected_and_the_headline_says_so():
-    results = read_by_all([history([0.5])])
+def test_headline_without_validation_is_common_epoch():
+    results = apply_protocols([history([0.5])])
     assert results["selected"] is None
     assert headline(results) == "common_epoch"
-    assert headline(read_by_all([history([0.5], val=[0.5])])) == "selected"
+    assert headline(apply_protocols([history([0.5], val=[0.5])])) == "selected"
 
 
-def test_a_history_is_read_back_to_the_last_digit(tmp_path):
-    rows = windowed(history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0]) + history([0.3]), 2)
+def test_history_file_round_trip_is_exact(tmp_path):
+    rows = history([1 / 3, 2 / 7], val=[0.1 + 0.2, 1.0], window=2) + history([0.3])
     (tmp_path / "history.csv").write_text(history_text(rows))
     assert repr(read_history(tmp_path / "history.csv")) == repr(rows)
     assert "C" not in (tmp_path / "history.csv").read_text().splitlines()[0].split(",")

@@ -7,7 +7,7 @@ from egin_dgl.evaluation.statistics import holm, interval, paired_test
 SCORES = [0.9, 0.85, 0.8, 0.95, 0.7, 0.88, 0.91, 0.79, 0.84, 0.9]
 
 
-def test_without_correction_the_interval_and_the_test_are_students():
+def test_without_correction_interval_and_test_are_students_t():
     other = [0.85, 0.86, 0.75, 0.9, 0.72, 0.8, 0.9, 0.7, 0.8, 0.85]
     student = stats.t.interval(0.95, 9, np.mean(SCORES), stats.sem(SCORES))
     assert interval(SCORES, 0) == pytest.approx(student)
@@ -17,12 +17,12 @@ def test_without_correction_the_interval_and_the_test_are_students():
     assert (result.low, result.high) == pytest.approx(tuple(paired.confidence_interval()))
 
 
-def test_the_correction_widens_by_the_ratio_of_the_parts():
+def test_correction_widens_by_the_ratio_of_test_and_training_set():
     plain, corrected = (np.ptp(interval(SCORES, ratio)) for ratio in (0, 1 / 9))
     assert corrected / plain == pytest.approx(np.sqrt((1 / 10 + 1 / 9) / (1 / 10)))
 
 
-def test_the_interval_holds_zero_exactly_when_p_is_above_five_percent():
+def test_interval_contains_zero_exactly_if_p_is_above_five_percent():
     generator = np.random.default_rng(0)
     for _ in range(200):
         one, two = generator.normal(0.8, 0.05, 10), generator.normal(0.83, 0.05, 10)
@@ -30,7 +30,7 @@ def test_the_interval_holds_zero_exactly_when_p_is_above_five_percent():
         assert (result.low <= 0 <= result.high) == (result.p >= 0.05)
 
 
-def test_corrected_for_overlap_the_test_rarely_finds_a_difference_where_none_is():
+def test_corrected_test_rarely_rejects_equal_models():
     """Two answers of equal quality, by chance alone, on random splits that share most of their graphs."""
     generator = np.random.default_rng(1)
     found = {0: 0, 1 / 9: 0}
@@ -43,14 +43,14 @@ def test_corrected_for_overlap_the_test_rarely_finds_a_difference_where_none_is(
     assert found[0] / 400 > 0.2 > 0.1 > found[1 / 9] / 400
 
 
-def test_no_spread_no_interval():
+def test_no_interval_for_a_single_value():
     assert interval([0.5], 0.1) is None
     assert paired_test([0.5, 0.6], [0.5, 0.6], 0.1).p == 1
     assert paired_test([0.75, 1.0], [0.5, 0.75], 0.1).p == 0
-    with pytest.raises(ValueError, match="the same of both: got 2 and 3"):
+    with pytest.raises(ValueError, match="equal number, got 2 and 3"):
         paired_test([1, 2], [1, 2, 3], 0.1)
 
 
-def test_holm_adjusts_for_the_number_of_questions():
+def test_holm_adjusts_for_the_number_of_comparisons():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])

@@ -11,7 +11,7 @@ import pytest
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.calibration import pooled_temperature
-from egin_dgl.evaluation.history import best_on_validation, kept_record
+from egin_dgl.evaluation.history import best_validation_record, selected_record
 from egin_dgl.inference.trained_run import load_run
 from egin_dgl.runs.reader import find_runs, read_run
 from egin_dgl.runs.run_dir import RunDir
@@ -26,7 +26,7 @@ def test_it_takes_settings_epochs_and_temperature_of_the_folds(trained, run_here
     before = read_run(folder)
     results = list(before.results.values())
     summary = finish(run_here, folder)
-    epochs = round(statistics.median(kept_record(result.history).epoch for result in results))
+    epochs = round(statistics.median(selected_record(result.history).epoch for result in results))
     assert summary["refit"]["epochs"] == epochs
     assert summary["refit"]["temperature"] == pooled_temperature(results)
     after = read_run(folder / "refit")
@@ -59,7 +59,9 @@ def test_of_a_nested_run_the_settings_best_in_the_mean_are_taken(trained, run_he
     means = {}
     for number, point in enumerate(itertools.product(*grid.values())):
         results = [RunDir(folder).fold(fold).candidate(number).progress() for fold in range(3)]
-        means[point] = statistics.fmean(best_on_validation(result.history).chosen_by for result in results)
+        means[point] = statistics.fmean(
+            best_validation_record(result.history).monitor_score for result in results
+        )
     assert not RunDir(folder).fold(0).candidate(len(means)).path.exists()
     point = chosen["model.hidden_dim"], chosen["model.edge_dim"]
     assert means[point] == max(means.values())

@@ -9,7 +9,7 @@ from egin_dgl.data import bonds, load_tu
 from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import DataError
 from egin_dgl.evaluation.calibration import fold_temperature
-from egin_dgl.evaluation.history import kept_record
+from egin_dgl.evaluation.history import selected_record
 from egin_dgl.inference.trained_run import load_run
 from egin_dgl.runs.run_dir import RunDir
 
@@ -34,7 +34,7 @@ def same_answers(folder, dataset):
     folds = load_folds(RunDir(folder).folds, dataset.labels.numpy())
     for fold in run.folds:
         result = run.run.results[fold.number]
-        expected = result.test_logits[kept_record(result.history).epoch - 1]
+        expected = result.test_logits[selected_record(result.history).epoch - 1]
         tested = torch.as_tensor(folds.split(fold.number, False).test)
         assert fold.temperature == fold_temperature(result)
         torch.testing.assert_close(fold.logits(dataset)[tested], expected, rtol=1e-4, atol=1e-4)

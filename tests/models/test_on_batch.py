@@ -20,7 +20,7 @@ from egin_dgl.layers.sums import closed
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
 from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
 from egin_dgl.training.flat_parameters import FlatParameters
-from egin_dgl.training.passes import cross_entropy_with_gradient
+from egin_dgl.training.train_epoch import cross_entropy_with_gradient
 
 FAMILY = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
 EDGES = ("types", "zero", "real", "symmetric")
@@ -42,7 +42,7 @@ def run(model, batch, way):
     """
     definition = way == "definition"
     weights = FlatParameters(model)
-    weights.clear_gradients()
+    weights.zero_grad()
     torch.manual_seed(1)  # of dropout
     inputs = (batch.graph, batch.node_feats, batch.edge_feats)
     loss_of = partial(cross_entropy_with_gradient, labels=batch.labels, weights=None)

@@ -49,7 +49,7 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
     if record.val_accuracy == record.val_accuracy:  # NaN: there is no validation part
         changes |= {"val_accuracy": float(validation), "val_score": float(validation)}
         changes["val_loss"] = float(1 - validation + 0.01 * rng.random())
-        changes |= {"choice_score": changes["val_score"], "choice_loss": changes["val_loss"]}
+        changes |= {"monitor_score": changes["val_score"], "monitor_loss": changes["val_loss"]}
     return replace(record, **changes), logits
 
 

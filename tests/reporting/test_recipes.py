@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from egin_dgl.errors import DataError
-from egin_dgl.evaluation.history import EpochRecord, with_choice
+from egin_dgl.evaluation.history import EpochRecord, average_monitor
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.reporting.documents import recipes
 from egin_dgl.reporting.documents.recipes import compared, frame, provenance, spread, tried
@@ -27,7 +27,7 @@ def history(accuracies, window=1, test=0.5):
             seconds=0.1,
             **parts,
         )
-        rows.append(with_choice(rows, record, window))
+        rows.append(average_monitor(rows, record, window))
     return rows
 
 

@@ -10,7 +10,7 @@ from egin_dgl.models import EGINE
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.job import FoldJob, Recipe
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.trainer import train_fold
+from egin_dgl.training.trainer import fit_fold
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def make_job(numbers, data, tmp_path):
             seed=7 + running.seed,
             split=folds.split(fold, validation),
             folder=FoldDir(tmp_path / folder / f"fold_{fold:02d}", fold),
-            train=train_fold,
+            train=fit_fold,
             device=torch.device("cpu"),
             recipe=Recipe(
                 make_model=partial(model, hidden_dim=8, num_layers=2, learn_eps=True, mlp_dropout=0.2),

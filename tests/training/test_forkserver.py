@@ -1,4 +1,4 @@
-"""The server that fold workers are forked from."""
+"""The forkserver of fold workers."""
 
 import os
 import pickle
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER = """
 import os, sys
 
-def tell(file):
+def report(file):
     loaded = {"torch", "dgl", "egin_dgl.training.trainer"} <= sys.modules.keys()
     file.write_text(f"{loaded} {len(os.listdir('/proc/self/task'))} {sys.modules['egin_dgl'].__file__}")
 """
@@ -25,21 +25,19 @@ PARENT = """
 import sys
 from pathlib import Path
 from egin_dgl.training.parallel.forkserver import start_forkserver, fold_worker_context
-from worker import tell
+from worker import report
 if __name__ == "__main__":
     start_forkserver()
     assert "torch" not in sys.modules
-    child = fold_worker_context().Process(target=tell, args=(Path("told"),))
+    child = fold_worker_context().Process(target=report, args=(Path("reported"),))
     child.start()
     child.join()
 """
 
 
-@pytest.mark.skipif(
-    not HAS_FORKSERVER, reason="this Python or system has no such server: workers are spawned"
-)
-def test_it_has_all_that_a_worker_needs_no_thread_and_nobody_elses_package(tmp_path):
-    """A worker is there with torch and DGL loaded, which its parent has not; a package in the current folder is not taken."""
+@pytest.mark.skipif(not HAS_FORKSERVER, reason="no forkserver: workers are spawned")
+def test_worker_has_torch_and_dgl_loaded_one_thread_and_our_package(tmp_path):
+    """The parent has not loaded torch; a package in the current directory is not imported."""
     scripts, here = tmp_path / "scripts", tmp_path / "here"
     (here / "egin_dgl").mkdir(parents=True)
     (here / "egin_dgl" / "__init__.py").write_text("__file__ = 'somebody else'")
@@ -50,7 +48,7 @@ def test_it_has_all_that_a_worker_needs_no_thread_and_nobody_elses_package(tmp_p
     subprocess.run(
         [sys.executable, scripts / "parent.py"], cwd=here, env=environment, check=True, timeout=120
     )
-    assert (here / "told").read_text() == f"True 1 {ROOT / 'egin_dgl' / '__init__.py'}"
+    assert (here / "reported").read_text() == f"True 1 {ROOT / 'egin_dgl' / '__init__.py'}"
 
 
 READER = """
@@ -63,9 +61,8 @@ print(*sorted({name.partition(".")[0] for name in sys.modules.keys() - before}))
 """
 
 
-@pytest.mark.parametrize("words", [[], ["model=gat"], ["cv=nested"]], ids=" ".join)
-def test_a_network_that_is_sent_to_a_worker_needs_nothing_that_the_server_has_not(tmp_path, words):
-    """Each worker would load it, before its first step."""
+@pytest.mark.parametrize("words", [["model=gat"], ["cv=nested"]], ids=" ".join)
+def test_jobs_need_no_further_import_in_the_worker(tmp_path, words):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         experiment = make_experiment(
             checked(compose("train", ["dataset=bonds", "dataset.graphs=20", *words]))

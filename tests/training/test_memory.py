@@ -1,4 +1,4 @@
-"""Memory that is kept between steps, as the system sees it."""
+"""keep_freed_memory, as the system sees it."""
 
 import platform
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# A program of its own: how glibc treats memory is a matter of the whole process.
+# A separate program: the setting is per process.
 MEBIBYTES_AFTER = """
 import resource
 import torch
@@ -25,14 +25,14 @@ print(resident() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's way with memory is changed")
-def test_what_is_let_go_of_stays_at_hand():
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_freed_memory_stays_in_the_process():
     by_default, kept = map(mebibytes_after_use, (False, True))
     assert by_default < 32
     assert kept > 96
 
 
 def mebibytes_after_use(kept: bool) -> int:
-    """Of 128 that were used and let go of."""
+    """Resident memory after 128 MiB were used and freed."""
     program = [sys.executable, "-c", MEBIBYTES_AFTER.format(kept=kept)]
     return int(subprocess.run(program, capture_output=True, text=True, check=True).stdout)

@@ -5,19 +5,19 @@ from functools import partial
 import pytest
 import torch
 
-from egin_dgl.evaluation.history import best_on_validation
+from egin_dgl.evaluation.history import best_validation_record
 from egin_dgl.models import EGINE
 from egin_dgl.runs.history_file import read_history
-from egin_dgl.training.nested import Candidate, train_nested_fold
+from egin_dgl.training.nested import Candidate, fit_nested_fold
 
 
 def ignore(fold, record):
-    """Nobody is watching."""
+    pass
 
 
 @pytest.fixture(params=[1, 3])
 def candidates(request, make_job):
-    """Chosen by single epochs, or by the mean of three."""
+    """Selected by single epochs, or by the mean of three."""
     return [
         Candidate(
             {"model.hidden_dim": hidden, "optimizer.lr": lr},
@@ -32,13 +32,11 @@ def candidates(request, make_job):
     ]
 
 
-def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_once(
-    data, make_job, candidates
-):
+def test_best_setting_on_validation_is_trained_and_tested_once(data, make_job, candidates):
     job = make_job()
-    result = train_nested_fold(data, job, ignore, candidates)
+    result = fit_nested_fold(data, job, ignore, candidates)
     inner = [read_history(job.folder.candidate(i).history) for i in range(4)]
-    ranks = [best_on_validation(history).validation_rank for history in inner]
+    ranks = [best_validation_record(history).validation_rank for history in inner]
     winner = ranks.index(max(ranks))
     window = candidates[winner].recipe.options.window
     best = max(
@@ -50,26 +48,26 @@ def test_the_setting_that_validation_prefers_is_trained_and_its_test_part_read_o
     assert result.chosen == candidates[winner].settings
     assert all(math.isnan(record.test_accuracy) for history in inner for record in history)
     read = [record.epoch for record in result.history if not math.isnan(record.test_accuracy)]
-    assert read == [best_on_validation(result.history).epoch]
+    assert read == [best_validation_record(result.history).epoch]
     trained = [(r.train_loss, r.val_loss) for r in result.history]
     assert trained == [(r.train_loss, r.val_loss) for r in inner[winner]]
 
 
-def test_what_the_test_part_says_changes_nothing_that_is_chosen(data, make_job, candidates):
-    one = train_nested_fold(data, make_job(), ignore, candidates)
+def test_selection_does_not_depend_on_test_labels(data, make_job, candidates):
+    one = fit_nested_fold(data, make_job(), ignore, candidates)
     labels = data.labels.clone()
     test = torch.as_tensor(make_job().split.test)
     labels[test] = 1 - labels[test]
-    two = train_nested_fold(replace(data, labels=labels), make_job(folder="other"), ignore, candidates)
+    two = fit_nested_fold(replace(data, labels=labels), make_job(folder="other"), ignore, candidates)
     assert one.chosen == two.chosen
-    score = [best_on_validation(result.history).test_accuracy for result in (one, two)]
+    score = [best_validation_record(result.history).test_accuracy for result in (one, two)]
     assert score[0] == pytest.approx(1 - score[1])
 
 
-def test_a_nested_fold_that_ended_is_not_trained_again(data, make_job, candidates):
+def test_finished_nested_fold_is_not_trained_again(data, make_job, candidates):
     seen = []
-    first = train_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
+    first = fit_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
     assert seen == list(range(1, 31))  # four candidates and the winner, six epochs each
     seen.clear()
-    again = train_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
+    again = fit_nested_fold(data, make_job(), lambda fold, record: seen.append(record.epoch), candidates)
     assert not seen and again.chosen == first.chosen and repr(again.history) == repr(first.history)

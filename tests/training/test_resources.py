@@ -22,7 +22,7 @@ def launcher(**options):
     return OmegaConf.create(options)
 
 
-def test_no_more_turns_at_once_than_cores(tmp_path):
+def test_at_most_one_slot_per_core(tmp_path):
     events = FORK.Queue()
     processes = [FORK.Process(target=hold, args=(tmp_path, events, 0.3)) for _ in range(len(cores()) + 3)]
     for process in processes:
@@ -34,7 +34,7 @@ def test_no_more_turns_at_once_than_cores(tmp_path):
     assert 1 <= max(running) <= len(cores())
 
 
-def test_a_killed_process_gives_its_core_back(tmp_path):
+def test_killed_process_releases_its_core(tmp_path):
     events = FORK.Queue()
     holders = [FORK.Process(target=hold, args=(tmp_path, events, 600)) for _ in cores()]
     for holder in holders:
@@ -49,16 +49,16 @@ def test_a_killed_process_gives_its_core_back(tmp_path):
         holder.join()
 
 
-def test_folds_of_one_job_take_all_cores_and_those_of_many_jobs_share_them(tmp_path):
+def test_budget_by_launcher(tmp_path):
     all_cores = len(cores())
     assert cpu_budget(launcher(_target_="a.BasicLauncher"), "s").workers == all_cores
-    assert cpu_budget(launcher(_target_="a.BasicLauncher"), "s").turns is None
+    assert cpu_budget(launcher(_target_="a.BasicLauncher"), "s").lock_dir is None
     assert cpu_budget(launcher(_target_="a.SlurmLauncher"), "s").workers == all_cores
     for jobs in (1, 2, 64, -1, None):
         joblib = cpu_budget(launcher(_target_="a.JoblibLauncher", n_jobs=jobs), "s")
-        beside = {None: 1, -1: all_cores}.get(jobs, jobs)
-        assert joblib.workers * beside <= max(all_cores, beside)
-        assert joblib.turns is not None
+        parallel = {None: 1, -1: all_cores}.get(jobs, jobs)
+        assert joblib.workers * parallel <= max(all_cores, parallel)
+        assert joblib.lock_dir is not None
     assert cpu_budget(launcher(_target_="a.LocalLauncher"), "s").workers == 1
     assert cpu_budget(launcher(_target_="a.LocalLauncher"), "s") == cpu_budget(
         launcher(_target_="a.LocalLauncher"), "./s"
@@ -69,7 +69,7 @@ def test_folds_of_one_job_take_all_cores_and_those_of_many_jobs_share_them(tmp_p
 
 
 @pytest.mark.parametrize(("granted", "most"), [("1", 1), ("", None), ("999", None)])
-def test_slurm_grants_no_more_than_it_says(granted, most, monkeypatch):
+def test_slurm_limits_the_cores(granted, most, monkeypatch):
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", granted)
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert len(cores()) == min(here, most or here)

@@ -1,4 +1,4 @@
-"""Folds in real processes: the same numbers for any number of them, failures named, orphans gone."""
+"""Fold workers: same numbers for any number of them, failures reported, no orphans."""
 
 import os
 import signal
@@ -19,14 +19,14 @@ from egin_dgl.training.parallel.resources import CpuBudget
 from egin_dgl.training.parallel.workers import one_thread, train_folds
 
 
-class EndsItsProcess(EGIN):
-    """Dies as if killed by the system, in the fold's process."""
+class KillsItsProcess(EGIN):
+    """Kills the fold's process, as the system does when out of memory."""
 
     def __init__(self, *args, **options):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_any_number_of_workers_gives_the_same_numbers(data, make_job):
+def test_numbers_are_independent_of_the_number_of_workers(data, make_job):
     def run(workers):
         jobs = [make_job(fold, folder=f"workers_{workers}") for fold in range(3)]
         seen = []
@@ -42,7 +42,7 @@ def test_any_number_of_workers_gives_the_same_numbers(data, make_job):
     assert torch.equal(one_logits, two_logits)
 
 
-def test_one_thread_is_one_in_every_pool_and_what_it_was_afterwards():
+def test_one_thread_limits_every_pool_and_restores_it():
     def threads():
         return [pool["num_threads"] for pool in threadpool_info()]
 
@@ -54,7 +54,7 @@ def test_one_thread_is_one_in_every_pool_and_what_it_was_afterwards():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_failing_fold_is_named_and_the_others_finish(data, make_job, workers):
+def test_failing_fold_is_reported_and_others_finish(data, make_job, workers):
     jobs = [make_job(0), make_job(1, lr=1e30), make_job(2)]
     with pytest.raises(
         TrainingError, match=r"1 of 3 folds failed: fold 1: the loss is (nan|inf) at epoch \d+, step"
@@ -64,8 +64,8 @@ def test_a_failing_fold_is_named_and_the_others_finish(data, make_job, workers):
     assert jobs[2].folder.weights.exists()
 
 
-def test_nothing_goes_through_shared_memory(data, make_job):
-    """Workers map a file in the run's folder, which is gone afterwards."""
+def test_dataset_is_mapped_from_a_file_not_shared_memory(data, make_job):
+    """Workers map a file in the run's directory, which is removed afterwards."""
     seen = set()
 
     def watch(fold, record):
@@ -80,7 +80,7 @@ def test_nothing_goes_through_shared_memory(data, make_job):
     assert not list(jobs[0].folder.path.parent.glob(".*"))
 
 
-def test_a_set_in_the_cache_is_mapped_from_there_unless_it_was_changed(tmp_path, monkeypatch):
+def test_cached_dataset_is_mapped_from_the_cache_unless_changed(tmp_path, monkeypatch):
     monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
     mutag = load_tu("MUTAG")
@@ -96,14 +96,14 @@ def test_a_set_in_the_cache_is_mapped_from_there_unless_it_was_changed(tmp_path,
     assert not lent.file.exists()
 
 
-def test_a_worker_that_dies_is_reported(data, make_job):
-    jobs = [make_job(0, model=EndsItsProcess), make_job(1, model=EGINE)]
+def test_killed_worker_is_reported(data, make_job):
+    jobs = [make_job(0, model=KillsItsProcess), make_job(1, model=EGINE)]
     with pytest.raises(TrainingError, match="a worker process died"):
         train_folds(data, jobs, lambda *event: None, CpuBudget(2))
 
 
-def test_workers_end_when_their_parent_is_killed(start, tmp_path):
-    """A real run on real processes: kill the parent with SIGKILL and no worker is left."""
+def test_workers_exit_when_their_parent_is_killed(start, tmp_path):
+    """SIGKILL of the parent of a real run."""
     parent = start(
         "dataset=bonds", "trainer.epochs=5000", "trainer.fold_workers=2", f"hydra.run.dir={tmp_path}"
     )
@@ -118,7 +118,7 @@ def test_workers_end_when_their_parent_is_killed(start, tmp_path):
 
 
 def descendants(pid):
-    """Children, and theirs: workers are those of the server that they are forked from."""
+    """All descendants: workers are children of the forkserver."""
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         children = [int(child) for child in file.read().split()]
     return [*children, *(below for child in children for below in descendants(child))]
@@ -135,5 +135,5 @@ def alive(pid):
 def wait_for(condition, seconds):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "timeout"
         time.sleep(0.2)

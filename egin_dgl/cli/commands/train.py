@@ -6,7 +6,7 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from egin_dgl import arithmetic
+from egin_dgl import reproducibility
 from egin_dgl.cli import entrypoint
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.overrides import with_those_resumed
@@ -20,7 +20,7 @@ def main() -> None:
     if {"--help", "-h"} & set(sys.argv):
         entrypoint.run_app(show_help, conf_dir(), "train")
     else:
-        arithmetic.start(with_those_resumed(sys.argv[1:]))
+        reproducibility.restart_if_needed(with_those_resumed(sys.argv[1:]))
         entrypoint.run_app(train_as_composed, conf_dir(), "train")
 
 
@@ -31,7 +31,7 @@ def show_help() -> None:
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")
 def train_as_composed(cfg: DictConfig) -> float | None:
     def job(folder: Path, share: CpuBudget) -> dict:
-        if arithmetic.computes(cfg.get("reproducible", False)) and several_workers(cfg, share):
+        if reproducibility.is_active(cfg.get("reproducible", False)) and several_workers(cfg, share):
             start_forkserver()  # it loads torch and DGL while this process does
         with gc_disabled():
             from egin_dgl.cli import app

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from egin_dgl.errors import DataError
-from egin_dgl.evaluation.history import EpochRecord, History, best_on_validation, with_choice
+from egin_dgl.evaluation.history import EpochRecord, History, average_monitor, best_validation_record
 from egin_dgl.evaluation.metrics import ece
 from egin_dgl.evaluation.result import FoldResult
 
@@ -59,7 +59,7 @@ def outcome(
 ) -> FoldOutcome:
     """What a trained fold comes to."""
     history = result.history
-    best, own = best_on_validation(chosen_over(history, WINDOW)), best_on_validation(history)
+    best, own = best_validation_record(chosen_over(history, WINDOW)), best_validation_record(history)
     accuracy, loss = read_apart(history, window_of(history))
     accuracies = 100 * np.array([record.val_accuracy for record in history])
     return FoldOutcome(
@@ -87,7 +87,7 @@ def outcome(
 def read_apart(history: History, window: int) -> tuple[float, float]:
     """Accuracy and log loss of each held-out part at the epoch that the other one chooses, mean of both."""
     exchanged = list(map(parts_exchanged, history))
-    read = [best_on_validation(chosen_over(one, window)) for one in (history, exchanged)]
+    read = [best_validation_record(chosen_over(one, window)) for one in (history, exchanged)]
     return 50 * sum(record.test_accuracy for record in read), sum(record.test_loss for record in read) / 2
 
 
@@ -95,13 +95,13 @@ def chosen_over(history: History, window: int) -> History:
     """The same history with the choice going by a window of this length."""
     again: History = []
     for record in history:
-        again.append(with_choice(again, record, window))
+        again.append(average_monitor(again, record, window))
     return again
 
 
 def window_of(history: History) -> int:
     """The length of the window that a recipe chooses by: before its end there is no score to choose by."""
-    return 1 + sum(math.isnan(record.chosen_by) for record in history)
+    return 1 + sum(math.isnan(record.monitor_score) for record in history)
 
 
 def parts_exchanged(record: EpochRecord) -> EpochRecord:

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.history import best_on_validation
+from egin_dgl.evaluation.history import best_validation_record
 from egin_dgl.evaluation.metrics import MAIN, METRICS
-from egin_dgl.evaluation.protocols import ProtocolResult, has_epochs, read_by_all
+from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
@@ -77,12 +77,12 @@ class Cell:
 
     @cached_property
     def protocols(self) -> dict[str, ProtocolResult | None]:
-        return read_by_all([result.history for result in self.results.values()]) if self.results else {}
+        return apply_protocols([result.history for result in self.results.values()]) if self.results else {}
 
     @cached_property
     def validation_score(self) -> float | None:
         """What a search over settings may look at: the mean, over folds, of the best validation score."""
-        best = [best_on_validation(result.history).chosen_by for result in self.results.values()]
+        best = [best_validation_record(result.history).monitor_score for result in self.results.values()]
         return mean_std(best)["mean"] if self.validation else None
 
     def score(self, protocol: str, metric: str = MAIN.name) -> ProtocolResult | None:

@@ -4,7 +4,7 @@ import json
 import shlex
 from pathlib import Path
 
-from egin_dgl import arithmetic
+from egin_dgl import reproducibility
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
 from egin_dgl.reporting.one_run.terminal import between, chosen_on, what_is_chosen
@@ -48,7 +48,11 @@ def versions_of(record: dict) -> dict:
 def machine(record: dict) -> str:
     """The processor; earlier versions did not note it."""
     known = record.get("arithmetic")
-    return arithmetic.in_words(known) if known is not None and well_formed(known) else "an unknown processor"
+    return (
+        reproducibility.format_arithmetic(known)
+        if known is not None and well_formed(known)
+        else "an unknown processor"
+    )
 
 
 def command(run: RunDir) -> list[str]:

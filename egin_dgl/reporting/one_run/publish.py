@@ -9,7 +9,7 @@ from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
 from egin_dgl.reporting.one_run.terminal import headline_label, over_folds
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.training.tensorboard import forget_folds, log_run, plain
+from egin_dgl.training.tensorboard import flatten_settings, log_run, remove_fold_events
 
 
 def publish(
@@ -36,14 +36,14 @@ def publish(
     log_run(run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures)
     run.end(summary)
     if not keep_folds:
-        forget_folds(folds.values())
+        remove_fold_events(folds.values())
 
 
 def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
     """What the HPARAMS tab has as columns; of the dataset only its name, and nothing twice."""
     chosen = {group: values for group, values in settings.items() if group != "dataset"}
     chosen["trainer"] = {name: value for name, value in chosen["trainer"].items() if name != "model"}
-    return {"model": summary["model"], "dataset": summary["dataset"]} | plain(chosen)
+    return {"model": summary["model"], "dataset": summary["dataset"]} | flatten_settings(chosen)
 
 
 def final_metrics(summary: dict) -> dict[str, float]:

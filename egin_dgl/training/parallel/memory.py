@@ -1,21 +1,21 @@
-"""Memory that a step lets go of is kept for the next one.
+"""glibc keeps freed memory in the process instead of returning it to the system after every step.
 
-glibc gives the free end of its heap back to the system as soon as it is a few megabytes, and the system clears the same
-pages anew for the next result: of an evaluation of Cuneiform that was a quarter of the time. Other allocators are let be.
+By default glibc returns the free end of its heap as soon as it is a few megabytes, and the kernel clears the same pages
+again for the next result, which took a quarter of an evaluation of Cuneiform. Other allocators are left alone.
 """
 
 import ctypes
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # numbers of malloc.h
-KEPT = 2**29  # so much may lie free in a process
-FROM_HEAP = 2**25  # what is larger is asked of the system each time; glibc takes no more than this
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # constants of malloc.h
+TRIM_BYTES = 2**29  # free heap that a process may hold
+MMAP_BYTES = 2**25  # larger blocks come from mmap; the maximum that glibc accepts
 
 
 def keep_freed_memory() -> None:
-    """From now on, in all of this process."""
+    """Set glibc's thresholds for this process."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # not glibc, or on Windows
+    except (AttributeError, OSError, TypeError):  # not glibc, or Windows
         return
-    mallopt(MMAP_THRESHOLD, FROM_HEAP)
-    mallopt(TRIM_THRESHOLD, KEPT)
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
+    mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)

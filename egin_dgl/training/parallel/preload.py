@@ -1,10 +1,10 @@
-"""What fold workers import, imported once by the server that they are forked from."""
+"""Modules that the forkserver imports once for all fold workers."""
 
 from contextlib import suppress
 
 from egin_dgl.imports import gc_disabled
 
-# A broken installation is told by the process that asked, in one sentence; here it would be a traceback beside it.
+# The parent process reports a broken installation; here it would be a second traceback.
 with suppress(Exception), gc_disabled():
     import egin_dgl.training.nested
     import egin_dgl.training.parallel.workers  # noqa: F401

@@ -1,7 +1,7 @@
-"""The cores of the machine, shared by the folds of a run and by the runs of a sweep.
+"""CPU cores, shared by the folds of a run and by the runs of a sweep.
 
-Folds train one to a core. Where a launcher runs several jobs side by side, each job has fewer fold workers, and folds of
-all jobs on the machine take turns on its cores: however many jobs were started, no more folds compute than there are cores.
+One fold trains per core. If a launcher runs several jobs at once, each job has fewer fold workers, and the folds of all
+jobs on the machine take a `core_slot` in turn: no more folds compute at a time than there are cores.
 """
 
 import hashlib
@@ -17,61 +17,60 @@ from filelock import FileLock, Timeout
 
 from egin_dgl.files import storage_errors
 
-PATIENCE = 0.1  # seconds between two looks for a free core
+POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class CpuBudget:
-    """What a job may use: fold workers of its own, and a folder where jobs side by side take their turns."""
+    """Fold workers of a job, and the directory of lock files that concurrent jobs share."""
 
     workers: int
-    turns: Path | None = None
+    lock_dir: Path | None = None
 
 
 def cores() -> list[int]:
-    """The numbers of the cores that this process may use; under SLURM no more than the task was given."""
-    found = (
-        sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    )
+    """Numbers of the cores that this process may use; under SLURM at most the CPUs of the task."""
+    if hasattr(os, "sched_getaffinity"):
+        found = sorted(os.sched_getaffinity(0))
+    else:
+        found = list(range(os.cpu_count() or 1))
     granted = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return list(found)[: int(granted) if granted.isdigit() and int(granted) else None]
+    return found[: int(granted) if granted.isdigit() and int(granted) else None]
 
 
-def cpu_budget(launcher: Mapping, sweep: str) -> CpuBudget:
-    """A job's share under a Hydra launcher (its configuration) in the sweep that writes to the folder `sweep`."""
+def cpu_budget(launcher: Mapping, sweep_dir: str) -> CpuBudget:
+    """Budget of one job under a Hydra launcher (its configuration), in the sweep that writes to `sweep_dir`."""
     available = len(cores())
     plugin = launcher["_target_"].rpartition(".")[2]
-    if plugin in ("BasicLauncher", "SlurmLauncher"):  # one after the other, or each on cores of its own
+    if plugin in ("BasicLauncher", "SlurmLauncher"):  # one job after another, or each on its own cores
         return CpuBudget(available)
-    jobs = available  # as many as there are, or more: one fold worker each
+    jobs = available  # of an unknown launcher: assume as many jobs as cores, or more
     if plugin == "JoblibLauncher":
         jobs = launcher["n_jobs"] or 1
-        jobs = (
-            jobs if jobs > 0 else max(1, available + 1 + jobs)
-        )  # joblib counts from the end: -1 is all cores
-    name = hashlib.sha256(os.path.abspath(sweep).encode()).hexdigest()[:16]
+        jobs = jobs if jobs > 0 else max(1, available + 1 + jobs)  # joblib: -1 is all cores
+    name = hashlib.sha256(os.path.abspath(sweep_dir).encode()).hexdigest()[:16]
     owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
     return CpuBudget(max(1, available // jobs), Path(tempfile.gettempdir()) / f"egin_dgl-{owner}" / name)
 
 
 @contextmanager
-def core_slot(folder: Path | None) -> Iterator[None]:
-    """Wait for a core that no other holder of a turn in `folder` is on. A process that dies gives its core back."""
-    if folder is None:
+def core_slot(lock_dir: Path | None) -> Iterator[None]:
+    """Hold the lock of one core, waiting for a free one. A process that dies releases its lock."""
+    if lock_dir is None:
         yield
         return
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    locks = [FileLock(folder / f"core_{core}.lock") for core in cores()]
-    while (held := next(filter(acquired, locks), None)) is None:
-        time.sleep(PATIENCE)
+    with storage_errors(lock_dir):
+        lock_dir.mkdir(parents=True, exist_ok=True)
+    locks = [FileLock(lock_dir / f"core_{core}.lock") for core in cores()]
+    while (held := next(filter(try_acquire, locks), None)) is None:
+        time.sleep(POLL_SECONDS)
     try:
         yield
     finally:
         held.release()
 
 
-def acquired(lock: FileLock) -> bool:
+def try_acquire(lock: FileLock) -> bool:
     try:
         with storage_errors(lock.lock_file):
             lock.acquire(timeout=0)

@@ -1,6 +1,6 @@
-"""SweepRequest to end, by Ctrl-C or by SIGTERM as SLURM and Docker send it, a fold ends after the epoch at hand and saves it.
+"""SIGINT (Ctrl-C) and SIGTERM (SLURM, Docker) stop a fold after the current epoch, which is saved first.
 
-An epoch that takes longer than the sender may wait is given up: the checkpoint before it stands.
+An epoch that takes longer than GRACE is abandoned; its fold resumes from the checkpoint before it.
 """
 
 import os
@@ -12,81 +12,81 @@ from types import FrameType
 
 GRACE = 5.0  # seconds; Docker waits ten before it kills
 
-HEEDED = [signal.SIGINT, signal.SIGTERM]
+HANDLED = [signal.SIGINT, signal.SIGTERM]
 if hasattr(signal, "SIGALRM"):  # not on Windows
-    HEEDED.append(signal.SIGALRM)  # of our own: the time is up
+    HANDLED.append(signal.SIGALRM)  # raised by our own timer when GRACE is over
 
 
 class Interrupted(KeyboardInterrupt):
-    """The process was asked to end by the signal of this number."""
+    """A signal with this number asked the process to stop."""
 
     def __init__(self, number: int = signal.SIGINT):
         super().__init__(number)
         self.number = number
 
 
-_state: dict = {"asked": None, "in_epoch": False, "worker": False}
+_state: dict = {"received": None, "deferred": False, "worker": False}
 
 
 def on_signal(number: int, frame: FrameType | None) -> None:
-    asked = _state["asked"]
-    if asked is not None and number not in (asked, getattr(signal, "SIGALRM", asked)):
-        return  # a terminal and a parent may both ask; it is the second Ctrl-C that will not wait
-    _state["asked"] = asked or number
-    if _state["in_epoch"] and asked is None:
+    received = _state["received"]
+    if received is not None and number not in (received, getattr(signal, "SIGALRM", received)):
+        return  # terminal and parent may both send one; only a repeated signal means "at once"
+    _state["received"] = received or number
+    if _state["deferred"] and received is None:
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, GRACE)
         return
     if _state["worker"]:
-        os._exit(128 + _state["asked"])
-    raise Interrupted(_state["asked"])
+        os._exit(128 + _state["received"])
+    raise Interrupted(_state["received"])
 
 
 @contextmanager
 def handle_signals() -> Iterator[None]:
-    """Signals that ask to end raise Interrupted inside, after the epoch at hand where there is one."""
-    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+    """Raise Interrupted for a signal inside the block, after the current epoch if one is running."""
+    if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
         yield
         return
-    # What is ignored stays so: a job in the background of a shell is not Ctrl-C's.
-    before = {number: signal.getsignal(number) for number in HEEDED}
+    # Ignored signals stay ignored: a shell's background job must not react to Ctrl-C.
+    before = {number: signal.getsignal(number) for number in HANDLED}
     before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
-    _state["asked"] = None
+    _state["received"] = None
     for number in before:
         signal.signal(number, on_signal)
     try:
         yield
     finally:
-        _state["asked"] = None
+        _state["received"] = None
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def handle_signals_in_worker() -> None:
-    """For a process that trains folds: Ctrl-C is its parent's to handle, who then sends SIGTERM."""
+    """For fold workers: the parent handles Ctrl-C and then sends SIGTERM."""
     _state["worker"] = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in HEEDED[1:]:
+    for number in HANDLED[1:]:
         signal.signal(number, on_signal)
 
 
 @contextmanager
 def defer_until_epoch_end() -> Iterator[None]:
-    """Inside, a signal is noted, and `stop_requested` tells after each epoch; at the latest it is raised at the end."""
-    _state["in_epoch"] = True
+    """Inside the block a signal only sets `stop_requested`; Interrupted is raised at the end of the block."""
+    _state["deferred"] = True
     try:
         yield
     finally:
-        _state["in_epoch"] = False
-        if _state["asked"] is not None and hasattr(signal, "setitimer"):
+        _state["deferred"] = False
+        if _state["received"] is not None and hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
     raise_if_stop_requested()
 
 
 def stop_requested() -> bool:
-    return _state["asked"] is not None and _state["in_epoch"]
+    return _state["received"] is not None and _state["deferred"]
 
 
 def raise_if_stop_requested() -> None:
-    if _state["asked"] is not None:
-        raise Interrupted(_state["asked"])
+    if _state["received"] is not None:
+        raise Interrupted(_state["received"])

@@ -1,7 +1,7 @@
-"""Folds in worker processes, one thread each: the same numbers for any number of workers.
+"""Train folds in worker processes with one thread each; the numbers do not depend on the number of workers.
 
-Small graphs do not profit from threads inside a step (two threads ran 10 to 100 times slower than one on a busy
-two-core machine), so the cores are used by training folds side by side.
+Small graphs gain nothing from threads inside a step (two threads ran 10 to 100 times slower than one on a busy two-core
+machine), so the cores are used by training folds in parallel.
 """
 
 import multiprocessing
@@ -17,70 +17,72 @@ from contextlib import contextmanager
 import torch
 from threadpoolctl import threadpool_limits
 
-from egin_dgl.arithmetic import THREADS
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.mmap_dataset import MmapDataset, mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.parallel.forkserver import fold_worker_context
 from egin_dgl.training.parallel.memory import keep_freed_memory
 from egin_dgl.training.parallel.resources import CpuBudget, core_slot
 from egin_dgl.training.parallel.signals import GRACE, Interrupted, handle_signals_in_worker
 
+Outcome = FoldResult | TrainingError
+
 
 def train_folds(
-    dataset: GraphDataset, jobs: Sequence[FoldJob], on_epoch: OnEpoch, share: CpuBudget
+    dataset: GraphDataset, jobs: Sequence[FoldJob], on_epoch: OnEpoch, budget: CpuBudget
 ) -> list[FoldResult]:
-    """Train all folds. A fold that fails does not stop the others; it is named in the error raised at the end."""
-    workers = min(share.workers, len(jobs))
+    """Train all folds. A fold that fails does not stop the others; the error raised at the end names it."""
+    workers = min(budget.workers, len(jobs))
     with one_thread():
         if workers == 1:
-            outcomes = in_this_process(dataset, jobs, on_epoch, share)
+            outcomes = run_in_this_process(dataset, jobs, on_epoch, budget)
         else:
-            outcomes = in_pool(dataset, jobs, on_epoch, share, workers)
-    failed: dict[str, list[int]] = {}  # a reason is told once, with all the folds it is of
+            outcomes = run_in_pool(dataset, jobs, on_epoch, budget, workers)
+    failures: dict[str, list[int]] = {}  # each reason is reported once, with all folds it applies to
     for job, outcome in zip(jobs, outcomes, strict=True):
         if isinstance(outcome, TrainingError):
-            failed.setdefault(str(outcome), []).append(job.fold)
-    if failed:
-        reasons = "; ".join(f"fold {', '.join(map(str, folds))}: {text}" for text, folds in failed.items())
-        raise TrainingError(f"{sum(map(len, failed.values()))} of {len(jobs)} folds failed: {reasons}")
+            failures.setdefault(str(outcome), []).append(job.fold)
+    if failures:
+        reasons = "; ".join(f"fold {', '.join(map(str, folds))}: {text}" for text, folds in failures.items())
+        raise TrainingError(f"{sum(map(len, failures.values()))} of {len(jobs)} folds failed: {reasons}")
     return [outcome for outcome in outcomes if not isinstance(outcome, TrainingError)]
 
 
-def in_this_process(dataset, jobs, on_epoch, share: CpuBudget) -> list[FoldResult | TrainingError]:
-    outcomes: list[FoldResult | TrainingError] = []
+def run_in_this_process(dataset, jobs, on_epoch, budget: CpuBudget) -> list[Outcome]:
+    outcomes: list[Outcome] = []
     for job in jobs:
         try:
-            with core_slot(share.turns):
+            with core_slot(budget.lock_dir):
                 outcomes.append(job.train(dataset, job, on_epoch))
         except TrainingError as failure:
             outcomes.append(failure)
     return outcomes
 
 
-def in_pool(dataset, jobs, on_epoch, share: CpuBudget, workers: int) -> list[FoldResult | TrainingError]:
+def run_in_pool(dataset, jobs, on_epoch, budget: CpuBudget, workers: int) -> list[Outcome]:
     context = fold_worker_context()
     events = context.Queue()
-    with mapped(dataset, jobs[0].folder.path.parent) as lent:
-        pool = ProcessPoolExecutor(workers, context, initialize_worker, (lent, events, share))
+    with mapped(dataset, jobs[0].folder.path.parent) as mmap_dataset:
+        pool = ProcessPoolExecutor(workers, context, initialize_worker, (mmap_dataset, events, budget))
         try:
             futures = [pool.submit(train_in_worker, job) for job in jobs]
-            follow(futures, events, on_epoch)
+            forward_epochs(futures, events, on_epoch)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            end_children()
+            stop_children()
             raise
         pool.shutdown()
     return [outcome_of(job, future) for job, future in zip(jobs, futures, strict=True)]
 
 
-def outcome_of(job: FoldJob, future: Future) -> FoldResult | TrainingError:
-    """What a fold came to, its own failure included; any other is the run's."""
+def outcome_of(job: FoldJob, future: Future) -> Outcome:
+    """Result or failure of one fold; any other exception is the run's."""
     try:
         future.result()
-        # Read where the worker left it: tensors sent from process to process go through /dev/shm, which may be small.
+        # Read from disk: tensors sent between processes go through /dev/shm, which may be small.
         result = job.folder.progress()
         return result if isinstance(result, FoldResult) else TrainingError(f"{job.folder.path} has no result")
     except TrainingError as failure:
@@ -91,8 +93,8 @@ def outcome_of(job: FoldJob, future: Future) -> FoldResult | TrainingError:
         ) from None
 
 
-def follow(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
-    """Pass the workers' epochs on to `on_epoch` until all folds have ended."""
+def forward_epochs(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
+    """Call `on_epoch` for each epoch of the workers until all folds have ended."""
     while True:
         ended = all(future.done() for future in futures)
         try:
@@ -106,16 +108,27 @@ def follow(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
 _worker: dict = {}
 
 
-def initialize_worker(dataset: MmapDataset, events, share: CpuBudget) -> None:
+def initialize_worker(mmap_dataset: MmapDataset, events, budget: CpuBudget) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     handle_signals_in_worker()
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    _worker.update(lent=dataset, events=events, share=share)
+    threading.Thread(target=exit_with_parent, daemon=True).start()
+    _worker.update(mmap_dataset=mmap_dataset, events=events, budget=budget)
 
 
-def end_children() -> None:
-    """All processes that this one started: asked to save what they have, and killed where that takes too long."""
+def train_in_worker(job: FoldJob) -> None:
+    """Train one fold; its result is in the fold's directory afterwards."""
+    if "dataset" not in _worker:  # not in the initializer, whose errors are lost
+        _worker["dataset"] = _worker["mmap_dataset"].open()
+    try:
+        with core_slot(_worker["budget"].lock_dir):
+            job.train(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+    except Interrupted as interrupted:  # start no other fold
+        os._exit(128 + interrupted.number)
+
+
+def stop_children() -> None:
+    """Ask all child processes to save and exit; kill those that take longer than GRACE."""
     children = multiprocessing.active_children()
     for child in children:
         child.terminate()
@@ -126,39 +139,21 @@ def end_children() -> None:
             child.kill()
 
 
-def end_with_parent() -> None:
-    """A worker whose parent was killed would train on, or wait for ever."""
+def exit_with_parent() -> None:
+    """Thread of a worker: exit when the parent process has died."""
     parent = multiprocessing.parent_process()
-    if parent is not None:  # it is a worker's own thread that waits here
+    if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def train_in_worker(job: FoldJob) -> None:
-    """The result is in the fold's folder afterwards."""
-    if "dataset" not in _worker:  # here, as an error of an initializer is not told
-        _worker["dataset"] = _worker["lent"].open()
-    try:
-        with core_slot(_worker["share"].turns):
-            job.train(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
-    except Interrupted as asked:  # no other fold begins here
-        os._exit(128 + asked.number)
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread here, in pools that were made before too, and in the processes started meanwhile."""
-    before = {name: os.environ.get(name) for name in THREADS}
+    """Compute with one thread in this process and in processes started inside the block."""
     threads = torch.get_num_threads()
-    os.environ.update(THREADS)  # which pools of DGL and BLAS read when they are made
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1):
+        with environment(THREADS), threadpool_limits(1):  # pools made later read the environment
             yield
     finally:
         torch.set_num_threads(threads)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
