@@ -1,12 +1,10 @@
 """The multilayer perceptron inside every layer, and the normalisation it shares with the classifier."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, TypeGuard
+from typing import Literal, TypeGuard
 
 import torch
 from torch import Tensor, nn
-
-from egin_dgl.ranges import OneOf
 
 relu_gradient = torch.ops.aten.threshold_backward.default  # the one that autograd itself would call
 
@@ -31,7 +29,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,
     "none": lambda dim: nn.Identity(),
 }
-Norm = Annotated[str, OneOf(NORMS)]
+Norm = Literal["batch", "layer", "none"]
 
 
 def make_norm(norm: str, dim: int) -> nn.Module:

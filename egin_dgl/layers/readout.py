@@ -1,6 +1,6 @@
 """From the nodes of each graph in a batch to one vector a graph."""
 
-from typing import Annotated
+from typing import Literal
 
 import torch
 from dgl.nn import AvgPooling, MaxPooling, SumPooling
@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.layers.sums import pooled
-from egin_dgl.ranges import OneOf
 
 READOUTS = {"sum": SumPooling, "mean": AvgPooling, "max": MaxPooling}
-Readout = Annotated[str, OneOf(READOUTS)]
+Readout = Literal["sum", "mean", "max"]
 
 
 def make_readout(readout: str) -> nn.Module:

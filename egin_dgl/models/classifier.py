@@ -15,7 +15,7 @@ from egin_dgl.layers.shortcut import stands
 from egin_dgl.layers.sum_layer import SumLayer
 from egin_dgl.models.fused import Step, fused_scores, fused_stepper, measured_scores
 from egin_dgl.models.model import GraphModel
-from egin_dgl.ranges import Fraction
+from egin_dgl.options import Fraction
 
 
 class GraphClassifier(GraphModel):

@@ -8,7 +8,7 @@ neighbour. The outer products of EGIN-C keep these pairs, and lose others: they 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
 from egin_dgl.models.isomorphism import IsomorphismNetwork
-from egin_dgl.ranges import Layers, Width
+from egin_dgl.options import NumLayers, Width
 
 PAPER = "Yue, Liu, Zhang, Qu, ICANN 2024"
 
@@ -57,7 +57,7 @@ class EGINE(IsomorphismNetwork):
         self,
         info: DatasetInfo,
         edge_dim: Width = 16,
-        edge_mlp_layers: Layers = 2,
+        edge_mlp_layers: NumLayers = 2,
         learn_eps: bool = False,
         **options,
     ):

@@ -11,7 +11,7 @@ from egin_dgl.training.options import TrainerOptions
         {"epochs": "abc"},
         {"batch_size": 1.5},
         {"patience": -1},
-        {"workers": True},
+        {"fold_workers": True},
         {"clip_grad_norm": 0},
         {"clip_grad_norm": "big"},
         {"standardize": "maybe"},
