@@ -28,12 +28,11 @@ from pydantic import (
 )
 from typing_extensions import TypedDict, is_typeddict  # pydantic refuses typing's before Python 3.12
 
-from egin_dgl.errors import ConfigError, did_you_mean
+from egin_dgl.errors import ConfigError
+from egin_dgl.option_errors import format_error
 
 BOOLEANS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 MAX_COUNT = 1_000_000  # a larger count is a typing error
-MAX_SHOWN = 80  # characters of an invalid value in a message
-TYPE_NAMES = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "text"}
 STRICT = ConfigDict(
     strict=True, extra="forbid", frozen=True, allow_inf_nan=False, str_min_length=1, protected_namespaces=()
 )
@@ -64,7 +63,7 @@ def wording(text: str) -> WithJsonSchema:
 
 T = TypeVar("T")
 Flag = Annotated[bool, BeforeValidator(parse_bool)]
-ListOf = Annotated[Sequence[T], Field(min_length=1)]
+ListOf = Annotated[list[T], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 CountOrZero = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Width = Annotated[int, Field(ge=1, le=4096, description="a wider layer does not fit into memory")]
@@ -190,15 +189,9 @@ def resolve_annotations(function: Callable) -> dict[str, Any]:
 def is_plain(hint: Any) -> bool:
     """Whether values of a configuration can fit: numbers, text, booleans, and lists and mappings of these."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return is_plain(arguments[0])
-    if origin in (Union, UnionType):
+    if origin is Annotated or origin in (Union, UnionType, Sequence, list, tuple, Mapping, dict):
         return any(is_plain(one) for one in arguments if one is not NoneType)
-    if origin in (Sequence, list, tuple, Mapping, dict):
-        return all(is_plain(one) for one in arguments if one is not Ellipsis)
-    return (origin or hint) in (Any, NoneType, bool, int, float, str, os.PathLike, Literal) or is_typeddict(
-        hint
-    )
+    return origin is Literal or is_typeddict(hint) or hint in (Any, bool, int, float, str, os.PathLike)
 
 
 def as_option(hint: Any) -> Any:
@@ -211,88 +204,5 @@ def as_option(hint: Any) -> Any:
     if origin is tuple and Ellipsis not in arguments:
         return Annotated[list[arguments[0]], Field(min_length=len(arguments), max_length=len(arguments))]  # type: ignore[valid-type]
     if origin in (Sequence, list, tuple):
-        return Annotated[list[arguments[0]], Field(min_length=1)]  # type: ignore[valid-type]
+        return ListOf[arguments[0]]  # type: ignore[valid-type]
     return hint
-
-
-def format_error(
-    error: ValidationError, adapter: TypeAdapter, values: Mapping[str, Any], group: str = ""
-) -> str:
-    """The first error as one sentence, with the full name of the option."""
-    details = error.errors(include_url=False)
-    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")  # unknown names first
-    schema = adapter.json_schema()
-    definitions = schema.get("$defs", {})
-    names: list[str] = [group] if group else []
-    value: Any = values
-    for place in first["loc"]:  # which also has the members of unions that were tried
-        properties = find_properties(schema, definitions)
-        if first["type"] == "extra_forbidden" and place == first["loc"][-1]:
-            known = sorted(properties or ())
-            valid = f"valid: {', '.join(known) or 'none'}{did_you_mean(str(place), known)}"
-            return f"there is no option {'.'.join([*names, str(place)])!r}; {valid}"
-        if not isinstance(value, Mapping) or properties is None or place not in value:
-            continue
-        schema, value = properties.get(place, properties.get("*", {})), value[place]
-        names.append(str(place))
-    name = ".".join(names)
-    if first["type"] == "missing" and first["input"] is values:
-        return f"{name and f'{name}.'}{first['loc'][0]} is missing"
-    return f"{name} must be {describe(schema, definitions)}, got {show(value)}"
-
-
-def find_properties(schema: dict, definitions: dict) -> dict[Any, dict] | None:
-    """The schemas of the values of a mapping, by key, with "*" for all others; None where no mapping is valid."""
-    for one in schema.get("anyOf", [schema]):
-        one = definitions.get(one.get("$ref", "").rpartition("/")[2], one)
-        if one.get("type") == "object":
-            others = one.get("additionalProperties")
-            return {**one.get("properties", {}), **({"*": others} if isinstance(others, dict) else {})}
-    return None
-
-
-def describe(schema: dict, definitions: dict) -> str:
-    """The values that a JSON schema allows, in words."""
-    schema = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
-    if "anyOf" in schema:
-        kinds = [describe(one, definitions) for one in schema["anyOf"] if one.get("format") != "path"]
-        return " or ".join(kinds)
-    if "enum" in schema or "const" in schema:
-        names = [
-            str(one).lower() if one is False else str(one)
-            for one in schema.get("enum", [schema.get("const")])
-        ]
-        return f"one of {', '.join(names)}" if len(names) > 2 else " or ".join(names)
-    kind = str(schema.get("type"))
-    if "format" in schema:
-        text = schema["format"]
-    elif kind == "array":
-        length = f"a list of {schema['minItems']}" if schema.get("maxItems") else "a list"
-        text = f"{length}, each {describe(schema['items'], definitions)}" if schema.get("items") else length
-    elif kind == "object":
-        keys = ", ".join(schema.get("properties", ()))
-        text = f"a mapping of {keys}" if keys else "a mapping"
-    else:
-        text = " ".join([TYPE_NAMES.get(kind, kind), *describe_bounds(schema)])
-    return f"{text} ({schema['description']})" if "description" in schema and kind != "object" else text
-
-
-def describe_bounds(schema: dict) -> list[str]:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if above is not None:
-        return [f"above {above}"]
-    if low is None:
-        return []
-    if high is None and below is None:
-        return [f"of at least {low}"]
-    return [f"from {low}", f"to {high}" if below is None else f"to below {below}"]
-
-
-def show(value: Any) -> str:
-    """A value in a message, shortened."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python prints no integer of many thousand digits
-        text = "a number of very many digits"
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

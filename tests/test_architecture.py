@@ -14,8 +14,8 @@ GROUND = (
     "imports",
     "arithmetic",
     "backend",
-    "ranges",
-    "declared",
+    "option_errors",
+    "options",
     "with_dgl",
 )  # single files that every room stands on
 ROOMS = (

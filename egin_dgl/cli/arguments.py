@@ -20,14 +20,11 @@ def parse_arguments(kind: type[T], arguments: Sequence[str]) -> T:
         name, _, value = override.partition("=")
         annotation = kind.model_fields[name].annotation if name in kind.model_fields else None
         is_text = annotation is str or (annotation == str | None and value not in ("", "null"))
-        given[name] = value if is_text else parse_value(name, value)
-    missing = [name for name, field in kind.model_fields.items() if field.is_required() and name not in given]
-    if missing and given.keys() <= kind.model_fields.keys():
-        raise ConfigError(f"needed: {', '.join(f'{name}=…' for name in missing)}")
+        given[name] = value if is_text else parse_yaml(name, value)
     return kind(**given)
 
 
-def parse_value(name: str, value: str) -> Any:
+def parse_yaml(name: str, value: str) -> Any:
     try:
         return yaml.safe_load(value)
     except yaml.YAMLError:

@@ -13,7 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
 from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
-from egin_dgl.options import Options, show, validate_options
+from egin_dgl.option_errors import format_value
+from egin_dgl.options import Options, validate_options
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
 TARGET_GROUPS = ("model", "dataset", "optimizer", "scheduler", "ewl")
@@ -49,7 +50,9 @@ def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[s
 def validate_group(content: object, group: str, trust: bool = True) -> dict[str, Any]:
     """The values of one group, in the order given."""
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{group} must be a group of options, chosen by {group}=NAME, got {show(content)}")
+        raise ConfigError(
+            f"{group} must be a group of options, chosen by {group}=NAME, got {format_value(content)}"
+        )
     if missing := [name for name, value in content.items() if value == "???"]:
         raise ConfigError(f"Missing mandatory value: {group}.{missing[0]}")
     options = {str(name): value for name, value in content.items() if name not in CALL_KEYS}
@@ -64,7 +67,7 @@ def validate_group(content: object, group: str, trust: bool = True) -> dict[str,
         raise ConfigError(f"{group} has no _target_, its class or function: choose one by {group}=NAME")
     for name in ("_partial_", "_recursive_"):
         if not isinstance(content.get(name, True), bool):
-            raise ConfigError(f"{group}.{name} must be true or false, got {show(content[name])}")
+            raise ConfigError(f"{group}.{name} must be true or false, got {format_value(content[name])}")
     name = content["_target_"]
     target = locate(name, group) if trust else find_registered(name, group)
     return {**content, **validate_options(target, options, group)}
@@ -80,7 +83,7 @@ def refuse_untrusted(content: Mapping, group: str) -> None:
         name = content.get("name")
         if isinstance(name, str) and (name in (".", "..") or set(name) & set("/\\\0")):
             raise ConfigError(
-                f"dataset.name must be a name without a path in a run directory, got {show(name)}"
+                f"dataset.name must be a name without a path in a run directory, got {format_value(name)}"
             )
         if content.get("url") not in (None, DEFAULT_URL):
             raise ConfigError(
@@ -109,7 +112,7 @@ def locate(name: object, group: str) -> Callable:
         raise ConfigError(f"{group}._target_: {name!r} cannot be imported ({one_line(error)})") from error
     if not callable(target):
         raise ConfigError(
-            f"{group}._target_ must be the dotted name of a class or function, got {show(name)}"
+            f"{group}._target_ must be the dotted name of a class or function, got {format_value(name)}"
         )
     return target
 

@@ -20,7 +20,8 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.preprocessing import ColorFeatures
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
-from egin_dgl.options import show, validate_options
+from egin_dgl.option_errors import format_value
+from egin_dgl.options import validate_options
 
 MODULES = ("egin_dgl.data", "egin_dgl.ewl", "egin_dgl.models", "torch.optim")  # with their submodules
 CLASSES: dict[str, tuple[type, ...]] = {
@@ -53,7 +54,7 @@ def find_registered(name: object, kind: str) -> Callable:
         except ImportError:
             found = None
     if found is None or not is_registered(found, kind):
-        raise ConfigError(f"{kind}._target_: {show(name)} is not a {kind} of egin_dgl or torch")
+        raise ConfigError(f"{kind}._target_: {format_value(name)} is not a {kind} of egin_dgl or torch")
     return found
 
 
@@ -78,10 +79,12 @@ def refuse_hydra_syntax(content: Any, name: str, depth: int = 0) -> None:
     if isinstance(content, Mapping):
         for key, value in content.items():
             if not isinstance(key, str) or key.startswith("_") or "${" in key:
-                raise ConfigError(f"{name} has the key {show(key)}, which is not taken from a run directory")
+                raise ConfigError(
+                    f"{name} has the key {format_value(key)}, which is not taken from a run directory"
+                )
             refuse_hydra_syntax(value, f"{name}.{key}" if name else key, depth + 1)
     elif isinstance(content, (list, tuple)):
         for value in content:
             refuse_hydra_syntax(value, name, depth + 1)
     elif isinstance(content, str) and "${" in content:
-        raise ConfigError(f"{name} has {show(content)}, which is not resolved from a run directory")
+        raise ConfigError(f"{name} has {format_value(content)}, which is not resolved from a run directory")

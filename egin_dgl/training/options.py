@@ -52,6 +52,7 @@ class TrainerOptions(Options):
     warmup_epochs: CountOrZero = 0
     fold_workers: Annotated[int, Field(ge=1, le=1024)] | None = None
     checkpoint_every: Count = 10
+    fast: Flag = True
     model: ModelDefaults | None = None
 
     @property

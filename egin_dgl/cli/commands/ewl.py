@@ -38,19 +38,21 @@ def run_command() -> None:
             f"{options.command} takes {expected[options.command]}, got {len(numbers)} graph number(s)"
         )
     for dataset in load_datasets(overrides, conf_dir(), "train"):
-        {"audit": audit, "compare": compare, "draw": draw}[options.command](dataset, numbers, options)
+        {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
+            dataset, numbers, options
+        )
 
 
-def audit(dataset, numbers, options) -> None:
+def run_audit(dataset, numbers, options) -> None:
     from rich.console import Console
 
-    from egin_dgl import ewl
     from egin_dgl.data.splits import load_folds
+    from egin_dgl.ewl import audit
     from egin_dgl.reporting.audit import audit_hints, audit_table, duplicates_line
     from egin_dgl.reporting.dataset_summary import data_line
 
     folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
-    result = ewl.audit(
+    result = audit(
         dataset,
         depth=options.depth,
         folds=folds,
@@ -68,7 +70,7 @@ def audit(dataset, numbers, options) -> None:
     console.print(duplicates_line(result), soft_wrap=True)
 
 
-def compare(dataset, numbers, options) -> None:
+def run_compare(dataset, numbers, options) -> None:
     from egin_dgl.ewl import distinguish
 
     first, second = (get_graph(dataset, number) for number in numbers)
@@ -87,7 +89,7 @@ def compare(dataset, numbers, options) -> None:
         print(f"  {result}")
 
 
-def draw(dataset, numbers, options) -> None:
+def run_draw(dataset, numbers, options) -> None:
     from egin_dgl.ewl.draw import draw_refinement
 
     (number,) = numbers

@@ -37,10 +37,10 @@ def main() -> None:
     if {"-h", "--help"} & set(sys.argv):
         print(help_text(ExplainOptions, str(__doc__)))
     else:
-        explain(parse_arguments(ExplainOptions, sys.argv[1:]))
+        explain_prediction(parse_arguments(ExplainOptions, sys.argv[1:]))
 
 
-def explain(options: ExplainOptions) -> None:
+def explain_prediction(options: ExplainOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.inference.explanation import explain_graph

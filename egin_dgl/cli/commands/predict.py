@@ -35,10 +35,10 @@ def main() -> None:
     if {"-h", "--help"} & set(sys.argv):
         print(help_text(PredictOptions, str(__doc__)))
     else:
-        predict(parse_arguments(PredictOptions, sys.argv[1:]))
+        predict_graphs(parse_arguments(PredictOptions, sys.argv[1:]))
 
 
-def predict(options: PredictOptions) -> None:
+def predict_graphs(options: PredictOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.inference.predict_file import predict_file
