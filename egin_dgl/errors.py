@@ -1,6 +1,8 @@
 """Errors for users: each message is one sentence that says what is wrong and what to do."""
 
+import difflib
 import re
+from collections.abc import Iterable
 
 
 class EginError(Exception):
@@ -33,3 +35,9 @@ def one_line(error: BaseException) -> str:
     text = " ".join(re.split(r"\s+full_key:", str(error))[0].split())
     is_known = isinstance(error, EginError) or type(error).__module__.startswith(("hydra.", "omegaconf."))
     return text if is_known else f"{type(error).__name__}: {text}"
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """The nearest of the valid names, in brackets; empty where none is near."""
+    close = difflib.get_close_matches(name, list(choices), 1)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -14,8 +14,8 @@ GROUND = (
     "imports",
     "reproducibility",
     "backend",
-    "ranges",
-    "declared",
+    "option_errors",
+    "options",
     "with_dgl",
 )  # single files that every room stands on
 ROOMS = (

@@ -1,26 +1,24 @@
-"""Every shipped YAML composes, and every model, optimizer and scheduler takes one step."""
+"""Every shipped YAML file composes, and every model, optimizer and scheduler takes one step."""
 
 from pathlib import Path
 
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from egin_dgl.cli.help import help_page
+from egin_dgl.cli.instantiate import build
+from egin_dgl.cli.paths import list_choices
+from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble
-from egin_dgl.training.options import TrainerOptions
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
-
-
-# What has no default.
-NEEDED = {"tu": ["dataset.name=X"]} | {group: ["dataset.path=X"] for group in ("csv", "smiles", "graphs")}
-
-
-def options(group):
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+# Options without a default.
+REQUIRED = {"tu": ["dataset.name=X"]} | {name: ["dataset.path=X"] for name in ("csv", "smiles", "graphs")}
+PAPER = {"MUTAG", "AIDS", "COX2_MD", "Cuneiform", "ER_MD", "PTC_FM", "PTC_FR", "PTC_MM", "PTC_MR"}
+PAPER |= {f"Tox21_{assay}_evaluation" for assay in ("AhR", "AR", "ARE")}
 
 
 def composed(*overrides):
@@ -28,42 +26,62 @@ def composed(*overrides):
         return compose("train", list(overrides))
 
 
+@pytest.mark.parametrize("group", ["cv", "trainer", "ewl", "dataset"])
+def test_every_choice_is_valid(group):
+    settings = {}
+    for choice in list_choices(group, CONF):
+        cfg = composed(f"{group}={choice}", *REQUIRED.get(choice, ()))
+        settings[choice] = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+        validate_settings(settings[choice])
+    if group == "dataset":
+        assert {one["dataset"].get("name") for one in settings.values()} >= PAPER
+
+
 @pytest.mark.parametrize(
-    "choice", [(g, o) for g in ("cv", "trainer", "ewl", "dataset") for o in options(g)], ids="=".join
+    "choice",
+    [(group, name) for group in ("model", "optimizer", "scheduler") for name in list_choices(group, CONF)],
+    ids="=".join,
 )
-def test_every_option_composes(choice):
-    cfg = composed("=".join(choice), *NEEDED.get(choice[1], ()))
-    OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    TrainerOptions(**cfg.trainer)
-
-
-@pytest.mark.parametrize("model", options("model"))
-@pytest.mark.parametrize("optimizer", options("optimizer"))
-@pytest.mark.parametrize("scheduler", options("scheduler"))
-def test_every_combination_takes_a_step(numbers, model, optimizer, scheduler):
-    cfg = composed(f"model={model}", f"optimizer={optimizer}", f"scheduler={scheduler}")
-    data = bonds(graphs=8)
-    network = instantiate(cfg.model)(data.info)
+def test_every_choice_takes_a_step(numbers, choice):
+    cfg = composed("=".join(choice))
+    dataset = bonds(graphs=8)
+    network = build(cfg, "model")(dataset.info)
     if not isinstance(network, torch.nn.Module):
-        assert network.penalties  # fitted once for each, without optimizer or scheduler
+        assert network.penalties  # a kernel machine: one fit for each, without optimizer or scheduler
         return
-    steps = instantiate(cfg.optimizer)(network.parameters())
-    rates = instantiate(cfg.scheduler)(steps)
-    batch = assemble(data, torch.arange(7))  # classes unequal, or the majority would have nothing to learn
+    optimizer = build(cfg, "optimizer")(network.parameters())
+    scheduler = build(cfg, "scheduler")(optimizer)
+    batch = assemble(dataset, torch.arange(7))  # classes unequal, or the majority would have nothing to learn
     before = [parameter.detach().clone() for parameter in network.parameters()]
-    loss = torch.nn.functional.cross_entropy(
-        network(batch.graph, batch.node_feats, batch.edge_feats), batch.labels
-    )
+    logits = network(batch.graph, batch.node_feats, batch.edge_feats)
+    loss = torch.nn.functional.cross_entropy(logits, batch.labels)
     loss.backward()
-    steps.step()
-    rates.step(loss.item()) if scheduler == "plateau" else rates.step()
+    optimizer.step()
+    scheduler.step(*([loss.item()] if choice[1] == "plateau" else []))
     assert any(not torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
 
 
-def test_the_twelve_datasets_of_the_paper_are_there():
-    names = {
-        composed(f"dataset={option}").dataset.get("name") for option in options("dataset") if option != "tu"
-    }
-    paper = {"MUTAG", "AIDS", "COX2_MD", "Cuneiform", "ER_MD", "PTC_FM", "PTC_FR", "PTC_MM", "PTC_MR"}
-    paper |= {f"Tox21_{assay}_evaluation" for assay in ("AhR", "AR", "ARE")}
-    assert paper <= names
+def test_help_explains_every_option():
+    for overrides in ([], ["cv=nested", "dataset=csv", "dataset.path=X", "ewl=colors", "scheduler=plateau"]):
+        cfg = composed(*overrides)
+        lines = dict(
+            (line.split("=")[0].strip(), line) for line in help_page(overrides, CONF, "train").splitlines()
+        )
+        for group in ("trainer", "cv", "dataset", "ewl", "scheduler", "optimizer"):
+            for name in cfg[group]:
+                if not name.startswith("_") and (group, name) not in {("trainer", "model"), ("cv", "grid")}:
+                    assert len(lines[f"{group}.{name}"].split("  ")) > 1, name  # a comment after the default
+            assert (
+                lines[group].startswith(f"{group}=") and ", ".join(list_choices(group, CONF)) in lines[group]
+            )
+    assert lines["trainer.model.mlp_dropout"].split() == [
+        "trainer.model.mlp_dropout=0.0",
+        "dropout",
+        "inside",
+        "the",
+        "MLPs",
+        "of",
+        "layers",
+    ]
+    assert lines["dataset.path"].strip().startswith("dataset.path=X ")
+    assert lines["seed"].split("=", 1)[1].startswith("0 ")

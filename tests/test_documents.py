@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
 from egin_dgl.cli.main import COMMANDS
-from egin_dgl.cli.user_config import searching, split_config_dir
+from egin_dgl.cli.user_config import search_path, split_config_dir
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.reporting.documents.blocks import (
     Block,
@@ -77,7 +77,7 @@ def test_training_commands_are_of_options_that_exist(command):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for turn in range(max(map(len, chosen), default=1)):  # every value once, not every combination
             choice = [values[turn % len(values)] for values in chosen]
-            assert compose("train", [*searching(own and ROOT / own), *choice])
+            assert compose("train", [*search_path(own and ROOT / own), *choice])
 
 
 def module_of(script):

@@ -16,7 +16,8 @@ from egin_dgl.cli.overrides import understood
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.inference.trained_run import load_run
-from egin_dgl.models.registry import registered, trusted
+from egin_dgl.models.registry import find_registered as registered
+from egin_dgl.models.registry import make_registered as trusted
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import find_runs
 

@@ -13,7 +13,7 @@ from egin_dgl import reproducibility
 from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.refit import train_refit
 from egin_dgl.cli.splitting import check_cutting, groups_of, warn_of
-from egin_dgl.cli.validation import checked
+from egin_dgl.cli.validation import validate_config as checked
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Folds, Split, fold_numbers, folds_from_column, load_folds, make_folds
 from egin_dgl.errors import DataError

@@ -15,9 +15,9 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from egin_dgl.cli import sweep
+from egin_dgl.cli.error_messages import check_overrides as check_words
 from egin_dgl.cli.error_messages import explain
 from egin_dgl.cli.overrides import resuming, understood
-from egin_dgl.cli.wellformed import check_words
 from egin_dgl.errors import ConfigError, EginError, StorageError, TrainingError, one_line
 from egin_dgl.files import write_failure_reason
 from egin_dgl.named import meant
@@ -115,7 +115,9 @@ def run_job(cfg: DictConfig, job: Callable[[Path, CpuBudget], dict]) -> float | 
     resumable = meant(hydra.sweep.dir) if in_sweep else folder
     try:
         if in_sweep and "direction" in hydra.sweeper:
-            from egin_dgl.cli.validation import checked  # here, as it loads torch, which help does without
+            from egin_dgl.cli.validation import (
+                validate_config as checked,
+            )  # here, as it loads torch, which help does without
 
             check_search(hydra.sweeper.direction, checked(cfg).cv.validation)
         if in_sweep and (jobs := sweep.how_many(hydra)):

@@ -1,17 +1,22 @@
-"""What Hydra says in many lines, in one: what is wrong with the words of a command, and the valid choices."""
+"""Errors in overrides, each in one sentence with the valid choices; torch is not loaded."""
 
 import re
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import QuotedString, Sweep
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from egin_dgl.cli.nearest import nearest
-from egin_dgl.cli.paths import options_of
-from egin_dgl.cli.user_config import searching, split_config_dir
-from egin_dgl.errors import one_line
+from egin_dgl.cli.paths import list_choices
+from egin_dgl.cli.user_config import search_path, split_config_dir
+from egin_dgl.errors import ConfigError, did_you_mean, one_line
 
 LAUNCHERS = {
     "joblib": "hydra-joblib-launcher",
@@ -21,8 +26,68 @@ LAUNCHERS = {
 }
 
 
+def check_overrides(arguments: Sequence[str], config_dir: Path) -> None:
+    """Raise for overrides that Hydra or a plugin of it would answer with a traceback."""
+    for override in arguments:
+        option, equals, value = override.partition("=")
+        if equals and not option.strip("+~ "):
+            raise ConfigError(f"{override!r} names no option: write OPTION=VALUE")
+        group = option.lstrip("+~").partition("@")[0]
+        if (
+            equals
+            and (config_dir / group).is_dir()
+            and not option.startswith("~")
+            and not is_choice(override)
+        ):
+            raise ConfigError(
+                f"{group} must be one of {', '.join(list_choices(group, config_dir))}, got {value!r}"
+            )
+        if option.lstrip("+").startswith("hydra.sweeper."):
+            check_sweeper(option.lstrip("+"), parse_value(override))
+    if "hydra/launcher=submitit_slurm" in arguments and shutil.which("srun") is None:
+        raise ConfigError(
+            "hydra/launcher=submitit_slurm needs SLURM, and there is no srun here: start it on a node of the cluster"
+        )
+
+
+def check_sweeper(option: str, value: Any) -> None:
+    """Options of hydra/sweeper=optuna, which checks types only."""
+    from egin_dgl.options import (
+        Count,
+        CountOrZero,
+        Fraction,
+        Options,
+    )  # here, as pydantic takes 0.1 s to load
+
+    class SweeperOptions(Options):
+        group = "hydra.sweeper"
+
+        n_trials: CountOrZero = 0  # a finished search has none left
+        n_jobs: Count = 1
+        max_failure_rate: Fraction | None = None
+        study_name: str = "study"
+
+    name = option.removeprefix("hydra.sweeper.")
+    if name in SweeperOptions.model_fields:
+        SweeperOptions(**{name: value})
+
+
+def is_choice(override: str) -> bool:
+    """Whether the value of GROUP=VALUE is a name, or several to sweep over."""
+    try:
+        value = parse_value(override)
+    except HydraException:  # reported by Hydra, with the position
+        return True
+    return isinstance(value, Sweep) or (isinstance(value, str) and value != "")
+
+
+def parse_value(override: str) -> Any:
+    value = OverridesParser.create().parse_override(override).value()
+    return value.text if isinstance(value, QuotedString) else value
+
+
 def explain(error: Exception, config_dir: Path, config_name: str) -> str:
-    """One line, with the valid options where the error is a wrong one."""
+    """An error of Hydra in one line, with the valid options where one is wrong."""
     text = str(error)
     if match := re.search(r"Could not find 'hydra/(launcher|sweeper)/(?:sampler/)?(\w+)'", text):
         kind, option = match.groups()
@@ -31,29 +96,27 @@ def explain(error: Exception, config_dir: Path, config_name: str) -> str:
             return f"hydra/{kind}={option} is in a package that is not installed: pip install {package}"
     if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         group, option = match.groups()
-        own, _ = split_config_dir(sys.argv[1:])
-        options = options_of(group, config_dir, own)
-        if options:
-            return f"{group} has no option {option!r}; valid: {', '.join(options)}{nearest(option, options)}"
+        user_dir, _ = split_config_dir(sys.argv[1:])
+        choices = list_choices(group, config_dir, user_dir)
+        if choices:
+            return f"{group} has no option {option!r}; valid: {', '.join(choices)}{did_you_mean(option, choices)}"
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match.group(1)
-        parent, _, name = key.rpartition(".")
-        valid = valid_keys(parent, config_dir, config_name)
-        if name in valid:  # the value has what the option has not
-            return one_line(error)
-        if valid:
-            return f"there is no option {key!r}; valid{f' in {parent}' if parent else ''}: {', '.join(valid)}{nearest(name, valid)}"
+        group, _, name = key.rpartition(".")
+        valid = list_options(group, config_dir, config_name)
+        if valid and name not in valid:  # else the value is wrong, not the option
+            return f"there is no option {key!r}; valid{f' in {group}' if group else ''}: {', '.join(valid)}{did_you_mean(name, valid)}"
     return one_line(error)
 
 
-def valid_keys(parent: str, config_dir: Path, config_name: str) -> list[str]:
-    """The keys beside a wrong one, in the configuration that the command's other choices give."""
-    own, words = split_config_dir(sys.argv[1:])
-    choices = [word for word in words if re.fullmatch(r"\w+=\w+", word)]
-    choices = [word for word in choices if options_of(word.split("=")[0], config_dir, own)]
+def list_options(group: str, config_dir: Path, config_name: str) -> list[str]:
+    """The options of a group, in the configuration that the choices on the command line give."""
+    user_dir, overrides = split_config_dir(sys.argv[1:])
+    choices = [override for override in overrides if re.fullmatch(r"\w+=\w+", override)]
+    choices = [choice for choice in choices if list_choices(choice.split("=")[0], config_dir, user_dir)]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_dir), version_base="1.3"):
-        whole = compose(config_name, [*searching(own), *choices])
-    node = OmegaConf.select(whole, parent) if parent else whole
+        cfg = compose(config_name, [*search_path(user_dir), *choices])
+    node = OmegaConf.select(cfg, group) if group else cfg
     keys = map(str, node) if isinstance(node, DictConfig) else ()
     return sorted(key for key in keys if not key.startswith("_"))

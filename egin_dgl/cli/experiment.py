@@ -13,7 +13,7 @@ from torch import nn
 
 from egin_dgl import reproducibility
 from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.validation import checked
+from egin_dgl.cli.validation import validate_config as checked
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.errors import ConfigError, EginError
@@ -80,7 +80,7 @@ def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
 
 def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> Recipe:
     """What the configuration puts into the job of every fold."""
-    options = TrainerOptions.of(mapping_of(cfg.trainer))
+    options = TrainerOptions(**mapping_of(cfg.trainer))
     colors = build(cfg, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
     return Recipe(

@@ -1,7 +1,6 @@
-"""The command `egin`: finds a command by its name and calls it, and loads nothing that the others need.
+"""The command `egin`: imports the module of a command by its name and calls its `main`.
 
-A command is a file in `commands` with a function `main`, which reads its words from sys.argv as a script does, and a
-line below.
+A command is a file in `commands` with a function `main`, which reads sys.argv as a script does, and a line in `COMMANDS`.
 """
 
 import gc
@@ -10,49 +9,48 @@ import sys
 from importlib import import_module
 
 from egin_dgl import __version__
-from egin_dgl.cli.nearest import nearest
 from egin_dgl.cli.user_config import add_to_python_path, split_config_dir
-from egin_dgl.errors import EginError
+from egin_dgl.errors import EginError, did_you_mean
 
 COMMANDS = {
-    "train": "cross-validate a model on a dataset, or many of them with -m",
-    "predict": "answers of a trained run for new graphs",
-    "explain": "which edges and nodes an answer rests on",
-    "table": "one table of any set of runs",
-    "ewl": "what colour refinement tells apart: audit, compare, draw",
-    "zoo": "every model with its size and its time per epoch",
+    "train": "cross-validate a model on a dataset, or sweep over many with -m",
+    "predict": "predict the classes of new graphs with a trained run",
+    "explain": "show which edges and nodes a prediction depends on",
+    "table": "compare runs in one table",
+    "ewl": "compare graphs by colour refinement: audit, compare, draw",
 }
 
 
 def main() -> None:
     """`egin COMMAND …`, as typed."""
-    name, *words = sys.argv[1:] or ["--help"]
+    name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h"):
         print(overview())
     elif name == "--version":
         print(f"egin-dgl {__version__}")
     elif name in COMMANDS:
-        sys.argv = [f"egin {name}", *words]
+        sys.argv = [f"egin {name}", *arguments]
         run(name)
     else:
-        known = ", ".join(COMMANDS)
-        sys.exit(f"error: there is no command {name!r}; there are: {known}{nearest(name, list(COMMANDS))}")
+        sys.exit(
+            f"error: there is no command {name!r}; valid: {', '.join(COMMANDS)}{did_you_mean(name, COMMANDS)}"
+        )
 
 
 def run(name: str) -> None:
-    """The command of this name with the words in sys.argv; HYDRA_FULL_ERROR=1 gives tracebacks."""
-    own, _ = split_config_dir(sys.argv[1:])
-    if own:
-        add_to_python_path(own)
-    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"  # read before a command sets it
+    """Run a command with the arguments in sys.argv; HYDRA_FULL_ERROR=1 gives tracebacks."""
+    user_dir, _ = split_config_dir(sys.argv[1:])
+    if user_dir:
+        add_to_python_path(user_dir)
+    show_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"  # read before a command sets it
     try:
         import_module(f"egin_dgl.cli.commands.{name}").main()
     except EginError as error:
-        if wants_traceback:
+        if show_traceback:
             raise
         sys.exit(f"error: {error}")
     finally:
-        gc.freeze()  # a last look for garbage at all that was loaded would take most of a second
+        gc.freeze()  # a last garbage collection over all loaded modules would take most of a second
 
 
 def overview() -> str:
@@ -63,6 +61,6 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "egin COMMAND --help tells more; HYDRA_FULL_ERROR=1 shows where an error came from.",
+            "egin COMMAND --help lists its options; HYDRA_FULL_ERROR=1 shows the traceback of an error.",
         ]
     )

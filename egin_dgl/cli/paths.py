@@ -1,15 +1,17 @@
-"""Where the configuration is that comes with the package."""
+"""Location of the configuration that comes with the package."""
 
 from pathlib import Path
 
 
 def conf_dir() -> Path:
-    """Inside the package once it is installed; in the repository, beside it."""
+    """Inside the package if it is installed; in a clone, next to it."""
     package = Path(__file__).resolve().parent.parent
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
 
 
-def options_of(group: str, *folders: Path | None) -> list[str]:
-    """What these folders of configuration offer for a group."""
-    return sorted({path.stem for folder in folders if folder for path in (folder / group).glob("*.yaml")})
+def list_choices(group: str, *directories: Path | None) -> list[str]:
+    """The choices of a group in these configuration directories."""
+    return sorted(
+        {path.stem for directory in directories if directory for path in (directory / group).glob("*.yaml")}
+    )

@@ -12,14 +12,15 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from egin_dgl.cli.experiment import Experiment, make_experiment, points
-from egin_dgl.cli.validation import BUILT
+from egin_dgl.cli.validation import TARGET_GROUPS as BUILT
 from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.calibration import pooled_temperature
 from egin_dgl.evaluation.history import History, best_validation_record, selected_record
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.models.registry import refuse_special, registered
+from egin_dgl.models.registry import find_registered as registered
+from egin_dgl.models.registry import refuse_hydra_syntax as refuse_special
 from egin_dgl.named import meant
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress

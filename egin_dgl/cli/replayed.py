@@ -16,9 +16,11 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.core.override_parser.types import IntervalSweep as Interval
 from hydra.errors import HydraException
 
-from egin_dgl.cli.validation import BUILT, PLAIN
+from egin_dgl.cli.validation import OPTION_GROUPS as PLAIN
+from egin_dgl.cli.validation import TARGET_GROUPS as BUILT
 from egin_dgl.errors import ConfigError
-from egin_dgl.models.registry import refuse_special, registered
+from egin_dgl.models.registry import find_registered as registered
+from egin_dgl.models.registry import refuse_hydra_syntax as refuse_special
 
 GROUPS = (*BUILT, *PLAIN)
 ALONE = ("seed", "device", "reproducible", "run", "fold_curves")

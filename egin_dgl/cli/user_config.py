@@ -1,33 +1,33 @@
-"""One's own models, datasets and experiments: a folder given with Hydra's --config-dir, and the Python files in it."""
+"""Models, datasets and experiments of the user: a directory given by Hydra's --config-dir, with YAML and Python files."""
 
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-FLAGS_OF_FOLDER = ("--config-dir", "-cd")
+CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
 
 
-def split_config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """The folder that the words of a command name, if one is, and the other words."""
-    folder, others, left = None, [], iter(words)
-    for word in left:
-        flag, _, value = word.partition("=")
-        if flag in FLAGS_OF_FOLDER:
-            folder = Path(value or next(left, ""))
+def split_config_dir(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """The directory given by --config-dir, if any, and the other arguments."""
+    directory, others, remaining = None, [], iter(arguments)
+    for argument in remaining:
+        flag, _, value = argument.partition("=")
+        if flag in CONFIG_DIR_FLAGS:
+            directory = Path(value or next(remaining, ""))
         else:
-            others.append(word)
-    return folder, others
+            others.append(argument)
+    return directory, others
 
 
-def add_to_python_path(folder: Path) -> None:
-    """Here, and in the processes started from here, as a script's own folder is."""
-    place = str(folder.resolve())
-    if place not in sys.path:
-        sys.path.insert(0, place)
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [place, os.environ.get("PYTHONPATH")]))
+def add_to_python_path(directory: Path) -> None:
+    """Make the modules of a directory importable, here and in the processes started from here."""
+    path = str(directory.resolve())
+    if path not in sys.path:
+        sys.path.insert(0, path)
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))
 
 
-def searching(folder: Path | None) -> list[str]:
-    """Options that let a configuration be composed from the folder as well."""
-    return [f"hydra.searchpath=['file://{folder.resolve()}']"] if folder else []
+def search_path(directory: Path | None) -> list[str]:
+    """Overrides that let Hydra compose from the directory as well."""
+    return [f"hydra.searchpath=['file://{directory.resolve()}']"] if directory else []

@@ -1,7 +1,7 @@
-"""Every value of a configuration as its option declares it, or one sentence: the signature of a group's target decides.
+"""Validation of settings, from a command line, a file or a run directory.
 
-Groups with a `_target_` are checked by its signature, so that a new model is checked by what its constructor says of itself;
-the others by the dataclasses of `egin_dgl.training.options`.
+Groups with a `_target_` are validated by its signature, so a new model is validated by its constructor; the others by the
+classes of `egin_dgl.training.options`.
 """
 
 import pydoc
@@ -10,83 +10,131 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from egin_dgl.declared import Options, declared
+from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
-from egin_dgl.ranges import shown
+from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
+from egin_dgl.option_errors import format_value
+from egin_dgl.options import Options, validate_options
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
-BUILT = ("model", "dataset", "optimizer", "scheduler", "ewl")
-OF_HYDRA = ("_target_", "_partial_", "_args_", "_convert_", "_recursive_")  # how a target is called
-PLAIN: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
+TARGET_GROUPS = ("model", "dataset", "optimizer", "scheduler", "ewl")
+OPTION_GROUPS: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
+CALL_KEYS = (*HYDRA_KEYS, "_args_", "_convert_", "_recursive_")  # how Hydra calls a target
+MAX_VALUES = 10_000
 
 
-def checked(cfg: DictConfig) -> DictConfig:
-    """The configuration with every value as it is meant: `model.learn_eps=no` is false there, and in all that is written of it."""
-    alone = {str(name): cfg[name] for name in cfg if name not in (*BUILT, *PLAIN)}
-    found = replaced(cfg, "", RunOptions.of, alone)
-    absent = {name: value for name, value in vars(RunOptions()).items() if name not in found}
-    if absent:  # as in configurations of earlier versions
-        found = OmegaConf.create(absent | {str(name): found._get_node(name) for name in found})
-    for group in (*PLAIN, *BUILT):
-        found = with_checked(found, group)
-    return found
+def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[str, Any]:
+    """Valid settings as plain values, `no` as False; top-level options that are absent get their defaults.
+
+    Args:
+        settings: nested plain values, interpolations resolved: `{"model": {"_target_": …, …}, …, "seed": 0}`
+        trust: whether the user wrote them. Those of a run directory may come from anybody: their targets must be registered,
+            and they name no path as a dataset and no URL but the default.
+
+    Raises:
+        ConfigError: in one sentence, for the first invalid value
+    """
+    refuse_size(settings)
+    groups = (*OPTION_GROUPS, *TARGET_GROUPS)
+    others = {name: value for name, value in settings.items() if name not in groups}
+    if not trust:
+        refuse_hydra_syntax(others, "")
+    valid = RunOptions(**others).model_dump()
+    for group in groups:
+        if group not in settings:
+            raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
+        valid[group] = validate_group(settings[group], group, trust)
+    return valid
 
 
-def with_checked(cfg: DictConfig, group: str) -> DictConfig:
-    """The same for the values of one group."""
-    content = group_of(cfg, group)
-    if group in PLAIN:
-        return replaced(cfg, group, PLAIN[group].of, content)
-    if not content and group == "ewl":
-        return cfg
-    if "_target_" not in content:
+def validate_group(content: object, group: str, trust: bool = True) -> dict[str, Any]:
+    """The values of one group, in the order given."""
+    if not isinstance(content, Mapping):
         raise ConfigError(
-            f"{group} has no _target_, the class or function it stands for: choose one by {group}=NAME"
+            f"{group} must be a group of options, chosen by {group}=NAME, got {format_value(content)}"
         )
-    target = found_by_name(content["_target_"], group)
-    for name in ("_partial_", "_recursive_"):  # which Hydra takes as they are
-        if not isinstance(content.get(name, True), bool):
-            raise ConfigError(f"{group}.{name} must be true or false, got {shown(content[name])}")
-    options = {name: value for name, value in content.items() if name not in OF_HYDRA}
-    return replaced(cfg, group, lambda values: declared(target).checked(values, group), options)
-
-
-def group_of(cfg: DictConfig, group: str) -> dict[str, Any]:
-    """The values of a group, references followed."""
-    if group not in cfg:
-        raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
-    node = OmegaConf.select(cfg, group)
-    content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
-    if not isinstance(content, dict):
-        raise ConfigError(f"{group} must be a group of options, chosen by {group}=NAME, got {shown(content)}")
-    found = {str(name): value for name, value in content.items()}
-    if missing := [name for name, value in found.items() if value == "???"]:
+    if missing := [name for name, value in content.items() if value == "???"]:
         raise ConfigError(f"Missing mandatory value: {group}.{missing[0]}")
-    return found
+    options = {str(name): value for name, value in content.items() if name not in CALL_KEYS}
+    if not trust:
+        refuse_untrusted(content, group)
+    if group in OPTION_GROUPS:
+        valid = OPTION_GROUPS[group](**{str(name): value for name, value in content.items()})
+        return {name: getattr(valid, name) for name in options}
+    if not content and group == "ewl":
+        return {}
+    if "_target_" not in content:
+        raise ConfigError(f"{group} has no _target_, its class or function: choose one by {group}=NAME")
+    for name in ("_partial_", "_recursive_"):
+        if not isinstance(content.get(name, True), bool):
+            raise ConfigError(f"{group}.{name} must be true or false, got {format_value(content[name])}")
+    name = content["_target_"]
+    target = locate(name, group) if trust else find_registered(name, group)
+    return {**content, **validate_options(target, options, group)}
 
 
-def found_by_name(name: object, group: str) -> Callable:
-    """What a `_target_` names. It may be a class of the user's own: whose command this is, and whose configuration."""
+def refuse_untrusted(content: Mapping, group: str) -> None:
+    """Raise where a group of a run directory asks for more than to make an object of this package or torch."""
+    hydra_keys = HYDRA_KEYS if group in TARGET_GROUPS else ()
+    refuse_hydra_syntax({key: value for key, value in content.items() if key not in hydra_keys}, group)
+    if "_target_" in content and content.get("_partial_", False) is not (group in PARTIAL):
+        raise ConfigError(f"{group}._partial_ must be {str(group in PARTIAL).lower()} in a run directory")
+    if group == "dataset":
+        name = content.get("name")
+        if isinstance(name, str) and (name in (".", "..") or set(name) & set("/\\\0")):
+            raise ConfigError(
+                f"dataset.name must be a name without a path in a run directory, got {format_value(name)}"
+            )
+        if content.get("url") not in (None, DEFAULT_URL):
+            raise ConfigError(
+                "dataset.url must be the default in a run directory: no other URL is downloaded"
+            )
+
+
+def refuse_size(settings: Mapping[str, Any]) -> None:
+    """Raise where there are more values than any configuration has."""
+    count = 0
+    pending: list[Any] = [settings]
+    while pending:
+        content = pending.pop()
+        inner = list(content.values() if isinstance(content, Mapping) else content)
+        count += len(inner)
+        if count > MAX_VALUES:
+            raise ConfigError(f"the settings have more than {MAX_VALUES} values")
+        pending += [one for one in inner if isinstance(one, (Mapping, list, tuple))]
+
+
+def locate(name: object, group: str) -> Callable:
+    """The class or function that a `_target_` of the user names."""
     try:
         target = pydoc.locate(name) if isinstance(name, str) else None
     except pydoc.ErrorDuringImport as error:
         raise ConfigError(f"{group}._target_: {name!r} cannot be imported ({one_line(error)})") from error
     if not callable(target):
         raise ConfigError(
-            f"{group}._target_ must be the dotted name of a class or function, got {shown(name)}"
+            f"{group}._target_ must be the dotted name of a class or function, got {format_value(name)}"
         )
     return target
 
 
-def replaced(
-    cfg: DictConfig, group: str, check: Callable[[Mapping[str, Any]], Any], values: Mapping[str, Any]
-) -> DictConfig:
-    """The configuration with what `check` made of the values, in a copy where that differs; references stay elsewhere."""
-    result = check(values)
-    meant = vars(result) if isinstance(result, Options) else result
-    differing = [name for name, value in values.items() if repr(meant[name]) != repr(value)]
-    if differing:
-        cfg = cfg.copy()
-    for name in differing:
-        OmegaConf.update(cfg, f"{group}.{name}" if group else name, meant[name], merge=False)
-    return cfg
+def validate_config(cfg: DictConfig) -> DictConfig:
+    """A composed configuration with valid values; interpolations remain where their values need no change."""
+    settings: Any = OmegaConf.to_container(cfg, resolve=True)
+    valid, found = flatten(validate_settings(settings)), cfg.copy()
+    for name, value in flatten(settings).items():
+        if repr(valid[name]) != repr(value):
+            OmegaConf.update(found, name, valid[name], merge=False)
+    return found
+
+
+def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by `group.option`, or by the name of an option outside of groups."""
+    found = {}
+    for name, value in settings.items():
+        inner = (
+            {f"{name}.{key}": one for key, one in value.items()}
+            if isinstance(value, Mapping)
+            else {name: value}
+        )
+        found.update(inner)
+    return found

@@ -27,5 +27,5 @@ _LATER = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": 
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        return getattr(import_module(f"{__name__}.readers.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import TypedDict
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import TENSORS, DatasetInfo, GraphDataset, GraphOptions, from_arrays
@@ -21,7 +22,7 @@ from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.ranges import Address, Count, Folder
+from egin_dgl.options import Count, Directory, ListOf, Url
 
 # Raised when the same files and options give other tensors: runs go on with the data that they began with only.
 ENCODING = 2
@@ -36,17 +37,17 @@ log = logging.getLogger(__name__)
 class Expected(TypedDict, total=False):
     """What a config is written for: sizes, each a number or a list of accepted ones; null: any."""
 
-    graphs: Count | Sequence[Count] | None
-    classes: Count | Sequence[Count] | None
-    node_dim: Count | Sequence[Count] | None
-    edge_dim: Count | Sequence[Count] | None
+    graphs: Count | ListOf[Count] | None
+    classes: Count | ListOf[Count] | None
+    node_dim: Count | ListOf[Count] | None
+    edge_dim: Count | ListOf[Count] | None
 
 
 @naming_the_cache
 def load_tu(
     name: str,
-    root: Folder | os.PathLike | None = None,
-    url: Address | None = DEFAULT_URL,
+    root: Directory | os.PathLike | None = None,
+    url: Url | None = DEFAULT_URL,
     edges: Literal["symmetric", "as_given"] = "symmetric",
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",

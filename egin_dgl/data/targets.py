@@ -6,14 +6,14 @@ from typing import Annotated
 from egin_dgl.data.readers.columns import NUMBER
 from egin_dgl.data.readers.tables import Table
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.ranges import Such
+from egin_dgl.options import wording
 
 MISSING = ("", "nan", "na", "n/a", "null")  # in any case of letters
 MANY = 20  # beyond so many classes, most graphs having one of their own is taken for an accident
 SINGLE = "each graph has one class here (single-label classification)"
 
 Class = int | str | None
-OneColumn = Annotated[str, Such(f"the name of one column, as {SINGLE}", bool)]
+OneColumn = Annotated[str, wording(f"the name of one column, as {SINGLE}")]
 
 
 def class_of(text: str) -> Class:

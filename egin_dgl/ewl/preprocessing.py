@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,8 +21,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.features import ColorVocabulary
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.rounds import check_whole
-from egin_dgl.ewl.signatures import TABLE_METHODS
-from egin_dgl.ranges import Decimals, Depth, OneOf, Range
+from egin_dgl.options import Decimals, Depth, Width
 
 ENCODINGS = ("onehot", "embedding", "hash")
 
@@ -36,9 +35,9 @@ class ColorFeatures:
     """
 
     depth: Depth = 2
-    encoding: Annotated[str, OneOf(ENCODINGS)] = "onehot"
-    width: Annotated[int, Range(1, 4096, why="every node gets so many features")] = 16
-    method: Annotated[str, OneOf(TABLE_METHODS)] = "e-wl"
+    encoding: Literal["onehot", "embedding", "hash"] = "onehot"
+    width: Width = 16
+    method: Literal["1-wl", "e-wl"] = "e-wl"
     attributes: bool = False
     decimals: Decimals | None = None
 

@@ -21,7 +21,7 @@ from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.kernel_machine import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.dispatch import embed_batch
-from egin_dgl.models.registry import trusted
+from egin_dgl.models.registry import make_registered
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.evaluator import compute_logits
@@ -95,7 +95,7 @@ def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool =
     tensors, metadata = folder.load_tensors()
     try:
         info = DatasetInfo.from_dict(metadata["info"])
-        make_model = anything(metadata["model"]) if trust else trusted(metadata["model"])
+        make_model = anything(metadata["model"]) if trust else make_registered(metadata["model"])
         transforms = [TRANSFORMS[name](state) for name, state in metadata["transforms"].items()]
         vocabulary = metadata["vocabulary"] and Vocabulary.from_json(json.dumps(metadata["vocabulary"]))
         seen = without_graphs(info)

@@ -1,11 +1,9 @@
 """The multilayer perceptron inside of layers, and normalisation."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Literal
 
 from torch import Tensor, nn
-
-from egin_dgl.ranges import OneOf
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -27,7 +25,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,
     "none": lambda dim: nn.Identity(),
 }
-Norm = Annotated[str, OneOf(NORMS)]
+Norm = Literal["batch", "layer", "none"]
 
 
 def make_norm(norm: str, dim: int) -> nn.Module:

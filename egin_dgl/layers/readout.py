@@ -1,14 +1,12 @@
 """Readouts: from the nodes of each graph in a batch to one vector per graph."""
 
-from typing import Annotated
+from typing import Literal
 
 from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import nn
 
-from egin_dgl.ranges import OneOf
-
 READOUTS = {"sum": SumPooling, "mean": AvgPooling, "max": MaxPooling}
-Readout = Annotated[str, OneOf(READOUTS)]
+Readout = Literal["sum", "mean", "max"]
 
 
 def make_readout(readout: str) -> nn.Module:

@@ -10,7 +10,7 @@ from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
 from egin_dgl.layers.self_loops import add_self_loops
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.ranges import Count, Layers, Width
+from egin_dgl.options import Count, NumLayers, Width
 
 
 class AttentionNetwork(GraphClassifier):
@@ -30,7 +30,7 @@ class AttentionNetwork(GraphClassifier):
         info: DatasetInfo,
         make_layer: Callable[[int, int], nn.Module],
         hidden_dim: Width = 64,
-        num_layers: Layers = 4,
+        num_layers: NumLayers = 4,
         heads: Count = 8,
         **classifier,
     ):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP
 from egin_dgl.models.model import GraphModel
-from egin_dgl.ranges import Fraction, Layers, Width
+from egin_dgl.options import Fraction, NumLayers, Width
 
 
 class Majority(GraphModel):
@@ -65,7 +65,7 @@ class MLPBag(GraphModel):
     uses_structure = False
 
     def __init__(
-        self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 3, dropout: Fraction = 0.5
+        self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: NumLayers = 3, dropout: Fraction = 0.5
     ):
         super().__init__()
         self.sum_nodes = SumPooling()

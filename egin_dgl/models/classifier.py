@@ -11,7 +11,7 @@ from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import Norm, linear, make_norm
 from egin_dgl.layers.readout import Readout, make_readout
 from egin_dgl.models.model import GraphModel
-from egin_dgl.ranges import Fraction
+from egin_dgl.options import Fraction
 
 
 class GraphClassifier(GraphModel):

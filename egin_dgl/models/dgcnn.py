@@ -4,16 +4,17 @@ from typing import Annotated
 
 import torch
 from dgl import DGLGraph
+from pydantic import Field
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
 from egin_dgl.models.classifier import layer_inputs
 from egin_dgl.models.model import GraphModel
-from egin_dgl.ranges import Fraction, Layers, Range, Width
+from egin_dgl.options import Fraction, NumLayers, Width
 
 MIN_K = 10  # the second convolution has width 5, after halving
-KeptNodes = Annotated[int, Range(MIN_K, 1000, why="the dense layer has weights for each")]
+KeptNodes = Annotated[int, Field(ge=MIN_K, le=1000)]
 
 
 class DGCNN(GraphModel):
@@ -47,7 +48,7 @@ class DGCNN(GraphModel):
         self,
         info: DatasetInfo,
         hidden_dim: Width = 32,
-        num_layers: Layers = 3,
+        num_layers: NumLayers = 3,
         k: KeptNodes | None = None,
         reach: Fraction = 0.6,
         conv_dims: tuple[Width, Width] = (16, 32),

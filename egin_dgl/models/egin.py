@@ -8,7 +8,7 @@ outer products of EGIN-C keep these pairs, but their sums are not injective eith
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
 from egin_dgl.models.gin_family import GINFamily
-from egin_dgl.ranges import Layers, Width
+from egin_dgl.options import NumLayers, Width
 
 PAPER = "Yue, Liu, Zhang, Qu, ICANN 2024"
 
@@ -77,7 +77,7 @@ class EGINE(GINFamily):
         self,
         info: DatasetInfo,
         edge_dim: Width = 16,
-        edge_mlp_layers: Layers = 2,
+        edge_mlp_layers: NumLayers = 2,
         learn_eps: bool = False,
         **options,
     ):

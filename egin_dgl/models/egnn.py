@@ -9,7 +9,7 @@ from egin_dgl.layers.aggregate import sum_edges
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv, doubly_stochastic_root
 from egin_dgl.layers.self_loops import add_self_loops
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.ranges import Layers, Width
+from egin_dgl.options import NumLayers, Width
 
 
 class ChannelNetwork(GraphClassifier):
@@ -31,7 +31,7 @@ class ChannelNetwork(GraphClassifier):
         classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
-    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 4, **classifier):
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: NumLayers = 4, **classifier):
         width = hidden_dim * (info.edge_dim + info.edge_attributes + 1)
         convs = [self.make_layer(dim, hidden_dim) for dim in layer_inputs(info.node_dim, width, num_layers)]
         super().__init__(info, convs, width, **classifier)

@@ -9,7 +9,7 @@ from egin_dgl.layers import GatedGCNConv
 from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import Norm, make_norm
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.ranges import Layers, Width
+from egin_dgl.options import NumLayers, Width
 
 
 class GatedGCN(GraphClassifier):
@@ -37,7 +37,7 @@ class GatedGCN(GraphClassifier):
         self,
         info: DatasetInfo,
         hidden_dim: Width = 64,
-        num_layers: Layers = 4,
+        num_layers: NumLayers = 4,
         norm: Norm = "batch",
         **classifier,
     ):

@@ -8,7 +8,7 @@ from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP
 from egin_dgl.layers.mlp import Norm
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.ranges import Fraction, Layers, Width
+from egin_dgl.options import Fraction, NumLayers, Width
 
 
 class GINFamily(GraphClassifier):
@@ -32,8 +32,8 @@ class GINFamily(GraphClassifier):
         info: DatasetInfo,
         make_layer: Callable[[Callable[[int], MLP], int], nn.Module],
         hidden_dim: Width = 64,
-        num_layers: Layers = 4,
-        mlp_layers: Layers = 2,
+        num_layers: NumLayers = 4,
+        mlp_layers: NumLayers = 2,
         mlp_dropout: Fraction = 0.0,
         learn_eps: bool = False,
         norm: Norm = "batch",

@@ -8,7 +8,7 @@ from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgl_layer import DGLLayer
 from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.ranges import Layers, Width
+from egin_dgl.options import NumLayers, Width
 
 AGGREGATORS = ("mean", "max", "min", "std")
 SCALERS = ("identity", "amplification", "attenuation")
@@ -44,8 +44,8 @@ class PNA(GraphClassifier):
     paper = "Corso et al., NeurIPS 2020"
     when = "accuracy before speed, on graphs of varied degrees"
 
-    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: Layers = 4, **classifier):
-        delta = info.mean_log_degree or 1.0  # 1 where no training graph has an edge, or degrees are unknown
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: NumLayers = 4, **classifier):
+        delta = info.mean_log_degree or 1.0  # 1 where no training graph has an edge, or degrees are not known
         convs = [
             PNALayer(PNAConv(dim, hidden_dim, AGGREGATORS, SCALERS, delta, edge_feat_size=info.edge_dim))
             for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)

@@ -1,11 +1,10 @@
 """Support vector machines on the Weisfeiler-Lehman subtree kernel, with edges or without."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.ewl.signatures import TABLE_METHODS
-from egin_dgl.ranges import Decimals, Depth, OneOf, Positive
+from egin_dgl.options import Decimals, Depth, Positive
 
 
 class WLKernelSVM:
@@ -27,7 +26,7 @@ class WLKernelSVM:
     def __init__(
         self,
         info: DatasetInfo,
-        method: Annotated[str, OneOf(TABLE_METHODS)] = "e-wl",
+        method: Literal["1-wl", "e-wl"] = "e-wl",
         depth: Depth = 5,
         penalties: Sequence[Positive] = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0),
         kind: Literal["linear", "precomputed"] = "linear",

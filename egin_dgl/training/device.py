@@ -1,15 +1,9 @@
 """Choice of the device, with the reason if a GPU cannot be used."""
 
-import re
-
 import torch
 
 from egin_dgl.backend import import_dgl
 from egin_dgl.errors import ConfigError
-
-
-def is_device(device: str) -> bool:
-    return re.fullmatch(r"auto|cpu(:0)?|cuda(:\d{1,4})?", device) is not None
 
 
 def pick_device(device: str) -> torch.device:

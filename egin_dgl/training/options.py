@@ -1,41 +1,40 @@
-"""The knobs of a run that no model, dataset or optimizer declares itself, checked before anything runs."""
+"""Options of a run that no model, dataset or optimizer declares. The files in conf/ explain each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypedDict
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from egin_dgl.declared import Options
-from egin_dgl.evaluation.metrics import METRICS
-from egin_dgl.ranges import (
-    LARGEST,
+from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
+
+from egin_dgl.options import (
+    MAX_COUNT,
     BelowOne,
     Count,
     CountOrZero,
+    Device,
     File,
+    Flag,
     Fraction,
-    OneOf,
+    ListOf,
+    Options,
     Positive,
-    Range,
     Seed,
-    Such,
+    parse_bool,
 )
-from egin_dgl.training.device import is_device
 
-STATISTICS = ("precise", "sample", "running")
-PRECISIONS = ("fp32", "bf16", "fp16")
-MONITORED = tuple(name for name, metric in METRICS.items() if not metric.is_loss)
+Monitor = Literal["accuracy", "balanced_accuracy", "f1_macro", "mcc", "auroc", "average_precision"]
+MONITORED = get_args(Monitor)
 
 
-class AskedOfModels(TypedDict, total=False):
-    """What a recipe of training asks of the models that have such options; read by their configurations."""
+class ModelDefaults(TypedDict, total=False):
+    """Values that the configurations of models refer to, for models that have such options."""
 
-    scale_by_size: bool
+    scale_by_size: Flag
     mlp_dropout: Fraction
 
 
-@dataclass(frozen=True)
 class TrainerOptions(Options):
-    """See conf/trainer/default.yaml for what each means."""
+    """Options of the group `trainer`; see conf/trainer/default.yaml."""
 
     group: ClassVar[str] = "trainer"
 
@@ -43,53 +42,49 @@ class TrainerOptions(Options):
     batch_size: Count = 32
     patience: Count | None = None
     clip_grad_norm: Positive | None = None
-    precision: Annotated[str, OneOf(PRECISIONS)] = "fp32"
-    standardize: bool = False
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    standardize: Flag = False
     class_weights: Literal["balanced"] | None = None
-    monitor: Annotated[str, OneOf(MONITORED)] = "accuracy"
+    monitor: Monitor = "accuracy"
     monitor_window: Count = 1
     ema_decay: BelowOne | None = None
-    bn_statistics: Annotated[str, OneOf(STATISTICS)] = "precise"
+    bn_statistics: Literal["precise", "sample", "running"] = "precise"
     warmup_epochs: CountOrZero = 0
-    fold_workers: Annotated[int, Range(1, 1024)] | None = None
+    fold_workers: Annotated[int, Field(ge=1, le=1024)] | None = None
     checkpoint_every: Count = 10
-    fast: bool = True
-    model: AskedOfModels | None = None
+    fast: Flag = True
+    model: ModelDefaults | None = None
 
     @property
     def window(self) -> int:
-        """Epochs that a choice averages over: no more than there are."""
+        """Epochs over which the monitored metric is averaged: at most those of the run."""
         return min(self.monitor_window, self.epochs)
 
 
-@dataclass(frozen=True)
 class CvOptions(Options):
-    """See conf/cv/ten_fold.yaml for what each means."""
+    """Options of the group `cv`; see conf/cv/ten_fold.yaml."""
 
     group: ClassVar[str] = "cv"
 
-    k: Annotated[int, Range(2, LARGEST)] = 10
-    repeats: Annotated[int, Range(1, 1000)] = 1
-    validation: bool = True
-    fold: CountOrZero | Sequence[CountOrZero] | None = None
+    k: Annotated[int, Field(ge=2, le=MAX_COUNT)] = 10
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 1
+    validation: Flag = True
+    fold: CountOrZero | ListOf[CountOrZero] | None = None
     folds_file: File | None = None
     split_by: Literal["scaffold"] | None = None
-    group_duplicates: bool = False
-    grid: Mapping[str, Mapping[str, Sequence[Any]]] | None = None
-    refit: bool = False
-    holdout: bool = False
+    group_duplicates: Flag = False
+    grid: Mapping[str, Mapping[str, ListOf[Any]]] | None = None
+    refit: Flag = False
+    holdout: Flag = False
 
 
-@dataclass(frozen=True)
 class RunOptions(Options):
-    """See conf/train.yaml for what each means."""
-
-    group: ClassVar[str] = ""
+    """Options outside of groups; see conf/train.yaml."""
 
     seed: Seed = 0
-    device: Annotated[str, Such("auto, cpu, cuda or cuda:0, cuda:1, …", is_device)] = "auto"
-    reproducible: Literal[False, "avx2", "any"] = False
+    device: Device = "auto"
+    reproducible: Annotated[Literal[False, "avx2", "any"], BeforeValidator(parse_bool)] = False
     run: str | None = None
-    trust: bool = False
-    fold_curves: bool = False
-    resume: None = None  # a word of the command by itself, which is settled before
+    trust: Flag = False
+    fold_curves: Flag = False
+    resume: None = None  # settled before a configuration is composed

@@ -6,6 +6,8 @@ from functools import partial
 import dgl
 import pytest
 import torch
+from egin_dgl.layers.sum_layer import Messages
+from egin_dgl.layers.sums import closed
 from odd_graphs import SHAPES, odd_dataset
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -15,8 +17,6 @@ from egin_dgl.data.loader import GraphLoader, assemble
 from egin_dgl.layers import MLP, EGINConv, EGINEConv
 from egin_dgl.layers.aggregate import sum_neighbors
 from egin_dgl.layers.mlp import BatchNorm
-from egin_dgl.layers.sum_layer import Messages
-from egin_dgl.layers.sums import closed
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
 from egin_dgl.models.model import embeddings_of, logits_of, stepper_of
 from egin_dgl.training.flat_parameters import FlatParameters

@@ -1,1 +1,1 @@
-"""The commands of `egin`, one a file. Each imports what computes where it is used, so that help and mistakes are told at once."""
+"""The commands of `egin`, one per file. Each imports libraries that compute where it uses them, so that help and errors in arguments are printed at once."""

@@ -1,7 +1,7 @@
 """Colour refinement on the command line:
 
-egin ewl audit dataset=mutag            what 1-WL and E-WL let any model tell apart; duplicates
-egin ewl compare dataset=ptc_mr 3 17    are two graphs told apart, at which depth, by which colours
+egin ewl audit dataset=mutag            upper bounds of accuracy by 1-WL and E-WL; duplicates
+egin ewl compare dataset=ptc_mr 3 17    are two graphs distinguished, at which depth, by which colours
 egin ewl draw dataset=mutag 3           a picture of a graph coloured by refinement depth
 """
 
@@ -11,30 +11,39 @@ import sys
 from pathlib import Path
 
 from egin_dgl.cli import entrypoint
-from egin_dgl.cli.instantiate import datasets
+from egin_dgl.cli.instantiate import load_datasets
 from egin_dgl.cli.paths import conf_dir
-from egin_dgl.cli.user_config import searching
+from egin_dgl.cli.user_config import search_path
 from egin_dgl.errors import ConfigError
 
-REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # their names, which take seconds to load from egin_dgl.ewl
+REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # repeated here, as egin_dgl.ewl takes seconds to load
+NUM_GRAPHS = {"audit": 0, "compare": 2, "draw": 1}
 
 
 def main() -> None:
-    entrypoint.run_app(refine_as_asked, conf_dir(), "train")
+    entrypoint.run_app(run_command, conf_dir(), "train")
 
 
-def refine_as_asked() -> None:
+def run_command() -> None:
     options = parse(sys.argv[1:])
-    overrides = [*searching(options.config_dir), *(word for word in options.words if "=" in word)]
-    numbers = [graph_number(word) for word in options.words if "=" not in word]
-    for dataset in datasets(overrides, conf_dir(), "train"):
+    overrides = [*search_path(options.config_dir), *(one for one in options.arguments if "=" in one)]
+    numbers = [parse_number(one) for one in options.arguments if "=" not in one]
+    if len(numbers) != NUM_GRAPHS[options.command]:
+        expected = {
+            "audit": "no number of a graph",
+            "compare": "the numbers of two graphs",
+            "draw": "the number of one graph",
+        }
+        raise ConfigError(
+            f"{options.command} takes {expected[options.command]}, got {len(numbers)} graph number(s)"
+        )
+    for dataset in load_datasets(overrides, conf_dir(), "train"):
         {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
             dataset, numbers, options
         )
 
 
 def run_audit(dataset, numbers, options) -> None:
-    wanted(numbers, 0, "audit looks at the whole dataset")
     from rich.console import Console
 
     from egin_dgl.data.splits import load_folds
@@ -51,7 +60,7 @@ def run_audit(dataset, numbers, options) -> None:
         attributes=not options.no_attributes,
         progress=sys.stderr.isatty(),
     )
-    if options.json:  # groups of graphs by their numbers; what these are called, where that is something else
+    if options.json:  # groups of graphs are given by number; `ids` has their names
         print(json.dumps(result.to_dict() | {"ids": list(dataset.names)}))
         return
     console = Console()
@@ -62,10 +71,9 @@ def run_audit(dataset, numbers, options) -> None:
 
 
 def run_compare(dataset, numbers, options) -> None:
-    wanted(numbers, 2, "compare takes the numbers of two graphs")
     from egin_dgl.ewl import distinguish
 
-    first, second = (the_graph(dataset, number) for number in numbers)
+    first, second = (get_graph(dataset, number) for number in numbers)
     results = {
         m: distinguish(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
     }
@@ -82,7 +90,6 @@ def run_compare(dataset, numbers, options) -> None:
 
 
 def run_draw(dataset, numbers, options) -> None:
-    wanted(numbers, 1, "draw takes the number of one graph")
     from egin_dgl.ewl.draw import draw_refinement
 
     (number,) = numbers
@@ -90,7 +97,7 @@ def run_draw(dataset, numbers, options) -> None:
     path = Path(options.out or f"{dataset.info.name}_{number}_{method}.png")
     names = {"node_names": dataset.info.node_names, "edge_names": dataset.info.edge_names}
     title = f"{method.upper()} on graph {number} of {dataset.info.name}"
-    graph = the_graph(dataset, number)
+    graph = get_graph(dataset, number)
     result = draw_refinement(
         graph, path, method, options.depth, title=title, attributes=not options.no_attributes, **names
     )
@@ -105,21 +112,16 @@ def run_draw(dataset, numbers, options) -> None:
         print(f"{path}: {', '.join(map(str, counts))} colours at depths 0 to {result.depth}")
 
 
-def the_graph(dataset, number: int):
+def get_graph(dataset, number: int):
     if not 0 <= number < len(dataset):
         raise ConfigError(f"{dataset.info.name} has the graphs 0 to {len(dataset) - 1}, not {number}")
     return dataset[number][0]
 
 
-def graph_number(word: str) -> int:
-    if not word.isdigit():
-        raise ConfigError(f"{word!r} is neither an option like dataset=mutag nor the number of a graph")
-    return int(word)
-
-
-def wanted(numbers: list[int], count: int, sentence: str) -> None:
-    if len(numbers) != count:
-        raise ConfigError(f"{sentence}, got {len(numbers)} graph number(s)")
+def parse_number(argument: str) -> int:
+    if not argument.isdigit():
+        raise ConfigError(f"{argument!r} is neither an option like dataset=mutag nor the number of a graph")
+    return int(argument)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -127,23 +129,25 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=("audit", "compare", "draw"))
-    parser.add_argument("words", nargs="*", metavar="dataset=NAME | graph", help="dataset=a,b for several")
-    parser.add_argument("--config-dir", type=Path, metavar="FOLDER", help="with YAMLs of one's own")
+    parser.add_argument(
+        "arguments", nargs="*", metavar="dataset=NAME | graph", help="dataset=a,b for several"
+    )
+    parser.add_argument("--config-dir", type=Path, metavar="DIRECTORY", help="with your own YAML files")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
         "--method", action="append", choices=REFINEMENTS, help="default: 1-wl and e-wl; draw: e-wl"
     )
     parser.add_argument("--depth", type=int, default=None, help="audit: 5, draw: 3")
     parser.add_argument(
-        "--folds", metavar="FILE", help="audit: a folds.json, to find duplicates across its parts"
+        "--folds", metavar="FILE", help="audit: a folds.json, to find duplicates across its splits"
     )
-    parser.add_argument("--decimals", type=int, help="round attributes before they are compared")
+    parser.add_argument("--decimals", type=int, help="round attributes before comparing them")
     parser.add_argument("--no-attributes", action="store_true", help="compare discrete labels only")
     parser.add_argument(
         "--quick", action="store_true", help="compare: no exact search where colours are equal"
     )
-    parser.add_argument("--out", metavar="FILE", help="draw: where the picture goes")
+    parser.add_argument("--out", metavar="FILE", help="draw: the picture to write")
     options = parser.parse_intermixed_args(arguments)
     if options.depth is None:
-        options.depth = {"audit": 5}.get(options.command, 3)
+        options.depth = 5 if options.command == "audit" else 3
     return options

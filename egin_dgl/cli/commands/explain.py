@@ -1,49 +1,46 @@
-"""Which edges and nodes an answer of a trained run rests on:
+"""Show which edges and nodes a prediction of a trained run depends on:
 
 egin explain run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv graph=mol_7
 """
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from egin_dgl.cli.commands.predict import option
-from egin_dgl.cli.keywords import help_text, read_words
+from pydantic import Field
+
+from egin_dgl.cli.arguments import help_text, parse_arguments
 from egin_dgl.errors import ConfigError
+from egin_dgl.options import Device, Flag, Options
 
 if TYPE_CHECKING:
     from egin_dgl.data.dataset import GraphDataset
     from egin_dgl.inference.trained_run import TrainedRun
 
 
-@dataclass(frozen=True)
-class ExplainOptions:
-    run: str = option("folder of a run")
-    input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
-    graph: str = option("the id of the graph to explain")
-    out: str | None = option(
-        "folder for edges.csv, nodes.csv and explanation.png; null: explained_GRAPH", default=None
+class ExplainOptions(Options):
+    run: str = Field(description="directory of a run")
+    input: str = Field(
+        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
     )
-    by: str = option("what the picture shows: occlusion, gradients", default="occlusion")
-    fold: int | None = option("one fold's model; null: all folds", default=None)
-    device: str = option("auto, cpu, cuda, cuda:1", default="auto")
-    trust: bool = option("let the folder name model classes that are not of this package", default=False)
-
-
-def parse(words: list[str]) -> ExplainOptions:
-    return read_words(ExplainOptions, words)
+    graph: str = Field(description="id of the graph to explain")
+    out: str | None = Field(
+        None, description="directory for edges.csv, nodes.csv and explanation.png; null: explained_GRAPH"
+    )
+    by: Literal["occlusion", "gradients"] = Field("occlusion", description="method of the picture")
+    fold: int | None = Field(None, description="model of one fold; null: all folds")
+    device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
+    trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    if {"-h", "--help"} & set(words):
+    if {"-h", "--help"} & set(sys.argv):
         print(help_text(ExplainOptions, str(__doc__)))
-        return
-    explain_one(parse(words))
+    else:
+        explain_prediction(parse_arguments(ExplainOptions, sys.argv[1:]))
 
 
-def explain_one(wanted: ExplainOptions) -> None:
+def explain_prediction(options: ExplainOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.inference.explanation import explain_graph
@@ -52,30 +49,28 @@ def explain_one(wanted: ExplainOptions) -> None:
     from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
-    if wanted.by not in ("occlusion", "gradients"):
-        raise ConfigError(f"by must be occlusion or gradients, got {wanted.by!r}")
-    run = load_run(wanted.run, str(pick_device(wanted.device)), wanted.trust)
-    if wanted.fold is not None:
-        run = run.only(wanted.fold)
-    graph = find_graph(run, wanted.input, wanted.graph)
+    run = load_run(options.run, str(pick_device(options.device)), options.trust)
+    if options.fold is not None:
+        run = run.only(options.fold)
+    graph = find_graph(run, options.input, options.graph)
     with one_thread():
-        found = explain_graph(run, graph)
-    if wanted.by not in found.edges:
+        explanation = explain_graph(run, graph)
+    if options.by not in explanation.edges:
         raise ConfigError("a kernel machine has no gradients: use by=occlusion")
-    folder = Path(wanted.out or f"explained_{wanted.graph}")
-    write_explanation(found, graph, folder, wanted.by)
+    out = Path(options.out or f"explained_{options.graph}")
+    write_explanation(explanation, graph, out, options.by)
     console = Console()
-    console.print(explanation_table(found, graph, wanted.by))
-    console.print(f"edges.csv, nodes.csv, explanation.png in {folder}", highlight=False, soft_wrap=True)
+    console.print(explanation_table(explanation, graph, options.by))
+    console.print(f"edges.csv, nodes.csv, explanation.png in {out}", highlight=False, soft_wrap=True)
 
 
 def find_graph(run: "TrainedRun", path: str, name: str) -> "GraphDataset":
-    """The graph of this id in a file."""
+    """The graph of this id in a file, as a dataset of one graph."""
     from egin_dgl.inference.explanation import one_graph
 
-    seen: list[str] = []
+    first_names: list[str] = []
     for dataset in run.datasets(path):
         if name in dataset.names:
             return one_graph(dataset, list(dataset.names).index(name))
-        seen = seen or list(dataset.names[:5])
-    raise ConfigError(f"{path} has no graph {name!r}; its first are {', '.join(seen) or 'none'}")
+        first_names = first_names or list(dataset.names[:5])
+    raise ConfigError(f"{path} has no graph {name!r}; its first are {', '.join(first_names) or 'none'}")

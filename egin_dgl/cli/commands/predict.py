@@ -1,50 +1,44 @@
-"""Predictions of a trained run for new graphs:
+"""Predict the classes of new graphs with a trained run:
 
 egin predict run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv
 """
 
 import sys
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from egin_dgl.cli.keywords import help_text, read_words
-from egin_dgl.ranges import Count
+from pydantic import Field
+
+from egin_dgl.cli.arguments import help_text, parse_arguments
+from egin_dgl.options import Count, Device, Flag, Options
 
 
-def option(help: str, **default: object):
-    return field(metadata={"help": help}, **default)  # type: ignore[call-overload]
-
-
-@dataclass(frozen=True)
-class PredictOptions:
-    run: str = option("folder of a run")
-    input: str = option("graphs: a CSV of SMILES, a folder of CSVs, a .bin of DGL, or a TU dataset")
-    out: str | None = option("CSV to write; null: NAME_predictions.csv, after the input", default=None)
-    fold: int | None = option("one fold's model; null: all folds, their probabilities averaged", default=None)
-    strict: bool = option(
-        "refuse labels never seen in training and what cannot be read, instead of counting them",
-        default=False,
+class PredictOptions(Options):
+    run: str = Field(description="directory of a run")
+    input: str = Field(
+        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
     )
-    embeddings: str | None = option("CSV to write embeddings into, of the fold or of the first", default=None)
-    at_once: Count = option("graphs read at once", default=1024)
-    device: str = option("auto, cpu, cuda, cuda:1", default="auto")
-    trust: bool = option("let the folder name model classes that are not of this package", default=False)
-
-
-def parse(words: list[str]) -> PredictOptions:
-    return read_words(PredictOptions, words)
+    out: str | None = Field(None, description="CSV to write; null: NAME_predictions.csv, after the input")
+    fold: int | None = Field(None, description="model of one fold; null: all folds, probabilities averaged")
+    strict: Flag = Field(
+        False, description="refuse labels unseen in training and unreadable graphs, not count them"
+    )
+    embeddings: str | None = Field(
+        None, description="CSV to write embeddings to, of the fold or of the first"
+    )
+    at_once: Count = Field(1024, description="graphs read at once")
+    device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
+    trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    if {"-h", "--help"} & set(words):
+    if {"-h", "--help"} & set(sys.argv):
         print(help_text(PredictOptions, str(__doc__)))
-        return
-    predict(parse(words))
+    else:
+        predict_graphs(parse_arguments(PredictOptions, sys.argv[1:]))
 
 
-def predict(asked: PredictOptions) -> None:
+def predict_graphs(options: PredictOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.inference.predict_file import predict_file
@@ -53,14 +47,16 @@ def predict(asked: PredictOptions) -> None:
     from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
-    run = load_run(asked.run, str(pick_device(asked.device)), asked.trust)
-    if asked.fold is not None:
-        run = run.only(asked.fold)
-    source = Path(asked.input)
-    out = Path(asked.out or f"{source.name.split('.')[0]}_predictions.csv")
-    vectors = Path(asked.embeddings) if asked.embeddings else None
-    console = Console(stderr=True)
-    # A file of which an error is told is closed before: Python's end may come when half of what reads it is gone.
-    with one_thread(), closing(run.pieces(asked.input, asked.at_once)) as pieces, GraphsBar(console) as bar:
-        tally = predict_file(run, pieces, out, vectors, asked.strict, bar)
+    run = load_run(options.run, str(pick_device(options.device)), options.trust)
+    if options.fold is not None:
+        run = run.only(options.fold)
+    out = Path(options.out or f"{Path(options.input).name.split('.')[0]}_predictions.csv")
+    embeddings = Path(options.embeddings) if options.embeddings else None
+    # The input is closed before an error is printed: at exit, modules that read it may be unloaded already.
+    with (
+        one_thread(),
+        closing(run.pieces(options.input, options.at_once)) as pieces,
+        GraphsBar(Console(stderr=True)) as bar,
+    ):
+        tally = predict_file(run, pieces, out, embeddings, options.strict, bar)
     Console().print(told(run, tally, out), highlight=False, soft_wrap=True)

@@ -1,5 +1,6 @@
-"""One table of any set of runs:
+"""Compare runs in one table:
 
+egin table                                                    all runs in outputs
 egin table outputs/multirun/2026-11-16_12-00-00-000000
 egin table outputs --paper --protocol common_epoch --out results
 egin table outputs --compare egin_e gin
@@ -9,18 +10,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from egin_dgl.errors import EginError
+from egin_dgl.errors import ConfigError
 
-# Their names, which take seconds to load from where they are defined.
+# Repeated here, as the modules that define them take seconds to load.
 PROTOCOL_NAMES = "selected, common_epoch, best_per_fold, last, last_20"
 METRIC_NAMES = "accuracy, balanced_accuracy, f1_macro, mcc, auroc, average_precision, log_loss, brier, ece"
 
 
 def main() -> None:
     args = parse(sys.argv[1:])
-    for folder in args.folders:  # told at once: what reads runs takes seconds to load
-        if not Path(folder).is_dir():
-            sys.exit(f"error: {folder}: no such folder")
+    for directory in args.directories:  # before modules are loaded that take seconds
+        if not directory.is_dir():
+            raise ConfigError(f"{directory}: no such directory")
     from rich.console import Console
 
     from egin_dgl.reporting.many_runs.report import make_report, print_report, write_report
@@ -28,16 +29,16 @@ def main() -> None:
 
     console = Console()
     try:
-        runs = find_runs(args.folders)
+        runs = find_runs(args.directories)
         report = make_report(
             runs, args.protocol, args.metric, args.paper, args.compare and tuple(args.compare)
         )
         print_report(report, console)
         if not report.tables:
-            sys.exit("error: no fold of any run is finished, so there is no table")
+            raise ConfigError("no run has a finished fold, so there is no table")
         if args.out:
             write_report(report, args.out, console)
-    except (EginError, OSError) as error:
+    except OSError as error:
         sys.exit(f"error: {error}")
 
 
@@ -45,12 +46,21 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="runs, or folders of runs")
-    parser.add_argument("--paper", action="store_true", help="put the paper's number beside each")
-    parser.add_argument("--protocol", metavar="P", help=f"{PROTOCOL_NAMES} or all (default: the runs' own)")
+    parser.add_argument(
+        "directories",
+        nargs="*",
+        type=Path,
+        default=[Path("outputs")],
+        metavar="DIRECTORY",
+        help="runs, sweeps, or directories of them (default: outputs)",
+    )
+    parser.add_argument("--paper", action="store_true", help="show the paper's number next to each")
+    parser.add_argument(
+        "--protocol", metavar="P", help=f"{PROTOCOL_NAMES} or all (default: that of the runs)"
+    )
     parser.add_argument("--metric", metavar="M", default="accuracy", help=METRIC_NAMES)
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="test two models on the same folds")
     parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="write table.md, .csv, .tex and .png there"
+        "--out", type=Path, metavar="DIRECTORY", help="write table.md, .csv, .tex and .png there"
     )
     return parser.parse_args(arguments)

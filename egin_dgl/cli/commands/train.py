@@ -30,18 +30,18 @@ def show_help() -> None:
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")
 def train_as_composed(cfg: DictConfig) -> float | None:
-    def job(folder: Path, share: CpuBudget) -> dict:
+    def job(directory: Path, share: CpuBudget) -> dict:
         if reproducibility.is_active(cfg.get("reproducible", False)) and several_workers(cfg, share):
-            start_forkserver()  # it loads torch and DGL while this process does
+            start_forkserver()  # it loads torch and DGL in parallel with this process
         with gc_disabled():
             from egin_dgl.cli import app
 
-        return app.train(cfg, folder, share)
+        return app.train(cfg, directory, share)
 
     return entrypoint.run_job(cfg, job)
 
 
 def several_workers(cfg: DictConfig, share: CpuBudget) -> bool:
-    """Whether folds will, by all appearances, be trained side by side; what is wrong is told later."""
+    """Whether folds are likely to be trained in parallel; the configuration is not validated yet."""
     one_fold = isinstance(cfg.get("cv", {}).get("fold"), int)
-    return not one_fold and (cfg.get("trainer", {}).get("workers") or share.workers) != 1
+    return not one_fold and (cfg.get("trainer", {}).get("fold_workers") or share.workers) != 1

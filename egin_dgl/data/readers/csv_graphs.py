@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -27,9 +28,9 @@ def load_csv(
     node_attributes: Sequence[str] | None = None,
     edge_labels: Sequence[str] | None = None,
     edge_attributes: Sequence[str] | None = None,
-    edges: str = "symmetric",
-    self_loops: str = "remove",
-    node_features: str = "degree",
+    edges: Literal["symmetric", "as_given"] = "symmetric",
+    self_loops: Literal["remove", "keep"] = "remove",
+    node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
     name: str | None = None,
     cache: bool = True,

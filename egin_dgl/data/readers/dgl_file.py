@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import dgl
 import torch
@@ -31,9 +32,9 @@ def load_dgl_file(
     node_attributes: Sequence[str] | None = None,
     edge_labels: Sequence[str] | None = None,
     edge_attributes: Sequence[str] | None = None,
-    edges: str = "as_given",
-    self_loops: str = "remove",
-    node_features: str = "degree",
+    edges: Literal["symmetric", "as_given"] = "as_given",
+    self_loops: Literal["remove", "keep"] = "remove",
+    node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
     name: str | None = None,
     cache: bool = True,

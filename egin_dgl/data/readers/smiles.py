@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from egin_dgl.data.arrays import GraphArrays, concatenated
 from egin_dgl.data.dataset import GraphDataset, GraphOptions
@@ -47,10 +48,10 @@ def load_smiles(
     target: OneColumn = "label",
     id: str | None = None,
     split_column: str | None = None,
-    features: str = "tu",
-    on_invalid: str = "raise",
-    self_loops: str = "remove",
-    node_features: str = "degree",
+    features: Literal["tu", "rich"] = "tu",
+    on_invalid: Literal["raise", "skip"] = "raise",
+    self_loops: Literal["remove", "keep"] = "remove",
+    node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
     name: str | None = None,
     cache: bool = True,

@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset, GraphOptions, from_arrays
 from egin_dgl.errors import ConfigError
-from egin_dgl.ranges import Range, Seed
+from egin_dgl.options import Seed
 
 SINGLE, DOUBLE = 1, 2
 RING, PENDANT = 0, 1
@@ -17,8 +18,8 @@ CLASSES = ("alternating", "scrambled")
 
 
 def bonds(
-    graphs: Annotated[int, Range(2, 100_000)] = 400,
-    skeletons: Annotated[int, Range(1, 100_000)] = 4,
+    graphs: Annotated[int, Field(ge=2, le=100_000)] = 400,
+    skeletons: Annotated[int, Field(ge=1, le=100_000)] = 4,
     seed: Seed = 0,
     use_edge_features: bool = True,
 ) -> GraphDataset:
