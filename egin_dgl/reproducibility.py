@@ -81,14 +81,13 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def restart_if_needed(overrides: Sequence[str]) -> None:
-    """Restart this program with the right environment if the command line has `reproducible=…`.
+def restart_if_needed(value: object) -> None:
+    """Restart this program with the environment of `reproducible=value`, unless it has it already.
 
     A shortcut for the common case: a setting in a configuration file, or of one job of a sweep, gets a process of its
     own later (`training/parallel/fresh_process.py`).
     """
-    value = parse_reproducible(overrides)
-    if value in FLAGS and os.name == "posix" and INITIAL.get(MARK) != value:
+    if isinstance(value, str) and value in FLAGS and os.name == "posix" and INITIAL.get(MARK) != value:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(value)})
 
 

@@ -36,7 +36,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
 
     progress = job.folder.progress()
     if isinstance(progress, FoldResult):
-        job.folder.mend(progress)
+        job.folder.repair(progress)
         return progress
     model = job.recipe.make_model(dataset.info)
     if isinstance(model, nn.Module):

@@ -37,7 +37,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
     recipe, options, split, folder = job.recipe, job.recipe.options, job.split, job.folder
     progress = folder.progress()
     if isinstance(progress, FoldResult):
-        folder.mend(progress)
+        folder.repair(progress)
         return progress
 
     # Set up.
