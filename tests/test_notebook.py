@@ -25,7 +25,7 @@ def test_repr_is_short():
     check_repr(refine(data, depth=0), "not yet stable")
     check_repr(audit(data, depth=2), "60 graphs", "duplicates")
     check_repr(distinguish(data[0][0], data[1][0]), "not isomorphic")
-    check_repr(folds, "3 parts", "seed 0")
+    check_repr(folds, "seed 0")
     check_repr(folds.split(0, True), "20 train, 20 validation, 20 test")
     check_repr(FoldResult(3, [], torch.zeros(0, 20, 2), torch.zeros(20), 17), "fold 3", "20 test graphs")
 
