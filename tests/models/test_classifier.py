@@ -45,7 +45,7 @@ def test_scores_are_the_sum_of_a_linear_map_of_each_depth(mutag, make):
     torch.testing.assert_close(
         pooled[0], torch.stack([g.ndata["feat"].sum(0) for g, _ in map(mutag.__getitem__, range(4))]).double()
     )
-    expected = sum(score(g) for score, g in zip(model.scores, pooled, strict=True))
+    expected = sum(head(g) for head, g in zip(model.heads, pooled, strict=True))
     torch.testing.assert_close(model(*inputs), expected)
     assert model.embed(*inputs).shape == (4, mutag.info.node_dim + 3 * 8)
 
