@@ -10,8 +10,8 @@ from egin_dgl.models.egnn import ChannelNetwork
 
 
 @pytest.mark.parametrize("model", [EGCN, EGATGong])
-def test_a_layer_joins_nodes_next_to_each_other(model):
-    """E = Ẽ D⁻¹ Ẽᵀ alone joins nodes two steps apart: the ends of an edge would never meet."""
+def test_a_layer_connects_adjacent_nodes(model):
+    """E = Ẽ D⁻¹ Ẽᵀ alone connects nodes two steps apart."""
     info = bonds(graphs=8).info
     torch.manual_seed(0)
     network = model(info, hidden_dim=4, num_layers=1).eval()
@@ -23,7 +23,7 @@ def test_a_layer_joins_nodes_next_to_each_other(model):
 
 
 @pytest.mark.parametrize("model", [EGCN, EGATGong])
-def test_a_self_loop_that_the_data_has_keeps_its_weight_and_others_are_as_strong_as_the_edges(model):
+def test_self_loops_of_the_data_keep_their_weight(model):
     info = replace(bonds(graphs=8).info, edge_dim=2, edge_attributes=0)
     network = model(info, hidden_dim=4, num_layers=1)
     # Into node 0: itself and node 1 in the first channel, node 2 in the second. Node 1: node 0, and itself twice,
@@ -38,7 +38,7 @@ def test_a_self_loop_that_the_data_has_keeps_its_weight_and_others_are_as_strong
     assert torch.equal(channels, expected)
 
 
-def test_a_new_self_loop_is_as_strong_as_the_edges_on_average():
+def test_a_new_self_loop_has_the_mean_weight_of_the_edges():
     info = replace(bonds(graphs=8).info, edge_dim=1, edge_attributes=1)
     network = EGCN(info, hidden_dim=4, num_layers=1)
     graph, channels = ChannelNetwork.transform_graph(
