@@ -1,4 +1,4 @@
-"""A model of one's own: egin train --config-dir examples/own_model model=mine"""
+"""A user model: egin train --config-dir examples/own_model model=mine"""
 
 from egin_dgl.data import DatasetInfo
 from egin_dgl.layers import MLP, EGINConv
