@@ -1,4 +1,4 @@
-"""Datasets of odd graphs: isolated nodes, parallel, one-way and looped edges, single nodes, no edges at all."""
+"""Datasets of odd graphs: isolated nodes, parallel and one-way edges, self-loops, single nodes, no edges."""
 
 import torch
 

@@ -23,6 +23,7 @@ ROOMS = (
     "ewl",
     "layers",
     "models",
+    "fast",
     "evaluation",
     "runs",
     "training",

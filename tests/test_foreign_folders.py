@@ -35,7 +35,7 @@ TARGETS = [
     "torch.optim.lr_scheduler.torch.hub.load",
     "egin_dgl.app.torch.hub.load",
     "egin_dgl.models.registry.import_module",
-    "egin_dgl.models.fused.torch.load",
+    "egin_dgl.models.dispatch.torch.load",
     "egin_dgl.data.prepare.json.loads",
     "egin_dgl.data.dataset.Path.touch",
     "egin_dgl.files.write_text",

@@ -1,5 +1,6 @@
-"""Laws of every network in conf/model, present and future: a new YAML is tested without a word here."""
+"""Laws of every network in conf/model; a new YAML file is tested without a change here."""
 
+from functools import cache
 from pathlib import Path
 
 import dgl
@@ -20,20 +21,21 @@ DATA = bonds(graphs=160)
 SIZES = {"hidden_dim": 16, "num_layers": 2}  # of the models here, where they have these options
 
 
+@cache
 def composed(option):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("train", [f"model={option}"]).model
 
 
 def networks():
-    """Options of conf/model that are networks; machines on kernels have tests of their own."""
+    """Options of conf/model that are networks; kernel machines have separate tests."""
     options = sorted(path.stem for path in (CONF / "model").glob("*.yaml"))
     return [option for option in options if issubclass(instantiate(composed(option)).func, torch.nn.Module)]
 
 
 def build(option, **options):
-    """The shipped configuration, made small."""
-    cfg = composed(option)
+    """The shipped configuration with small sizes."""
+    cfg = composed(option).copy()
     with open_dict(cfg):
         cfg.update({key: value for key, value in (SIZES | options).items() if key in cfg})
     torch.manual_seed(0)
@@ -43,8 +45,8 @@ def build(option, **options):
 every_model = pytest.mark.parametrize("option", networks())
 
 
-def settled(model):
-    """In double precision and evaluation mode, with running statistics that are not those of the start."""
+def settle(model):
+    """In double precision and evaluation mode, with running statistics that differ from the initial ones."""
     model.double().train()
     for first in (0, 32):
         call(model, assemble(DATA, torch.arange(first, first + 32)))
@@ -59,7 +61,7 @@ def call(model, batch, **features):
 
 
 def graph_inputs(edges, nodes, info):
-    """Undirected edges on so many nodes, with random features."""
+    """An undirected graph with random features."""
     random = torch.Generator().manual_seed(0)
     src, dst = torch.tensor(edges, dtype=torch.int64).view(-1, 2).T
     graph = dgl.graph((torch.cat([src, dst]), torch.cat([dst, src])), num_nodes=nodes)
@@ -69,7 +71,7 @@ def graph_inputs(edges, nodes, info):
 
 
 @every_model
-def test_it_says_what_it_is(option):
+def test_title_paper_and_use_are_given(option):
     model = build(option)
     assert isinstance(model, GraphModel)
     assert model.name.startswith(model.title) and model.paper and model.when
@@ -78,13 +80,13 @@ def test_it_says_what_it_is(option):
 
 
 @every_model
-def test_order_of_nodes_and_of_edges_does_not_matter(option):
-    model = settled(build(option))
+def test_permutation_of_nodes_and_edges_leaves_logits_equal(option):
+    model = settle(build(option))
     graph, h, e = graph_inputs([(0, 1), (1, 2), (2, 3), (3, 0), (1, 4), (5, 3)], 7, DATA.info)
     h, e = h.double(), e.double()
     out = model(graph, h, e)
     src, dst = graph.edges()
-    for seed in range(3):
+    for seed in range(2):
         torch.manual_seed(seed)
         nodes, edges = torch.randperm(graph.num_nodes()), torch.randperm(graph.num_edges())
         place = nodes.argsort()  # node nodes[i] moves to i
@@ -94,7 +96,7 @@ def test_order_of_nodes_and_of_edges_does_not_matter(option):
 
 @every_model
 def test_a_batch_equals_its_graphs_one_by_one(option):
-    model = settled(build(option))
+    model = settle(build(option))
     graphs = torch.tensor([9, 0, 5, 30])
     together = call(model, assemble(DATA, graphs))
     torch.testing.assert_close(
@@ -114,26 +116,26 @@ ODD_GRAPHS = {
 
 
 @every_model
-@pytest.mark.parametrize("shape", ODD_GRAPHS)
 @pytest.mark.parametrize("training", [True, False])
-def test_odd_graphs_have_finite_scores_and_gradients(option, shape, training):
-    model = build(option).train(training)
-    out = model(*graph_inputs(*ODD_GRAPHS[shape], DATA.info))
-    assert out.shape == (1, DATA.info.classes)
-    cross_entropy(out, torch.tensor([1])).backward()
-    assert finite(out, *gradients(model).values())
+def test_odd_graphs_have_finite_logits_and_gradients(option, training):
+    for edges, nodes in ODD_GRAPHS.values():
+        model = build(option).train(training)
+        out = model(*graph_inputs(edges, nodes, DATA.info))
+        assert out.shape == (1, DATA.info.classes)
+        cross_entropy(out, torch.tensor([1])).backward()
+        assert finite(out, *gradients(model).values())
 
 
 @every_model
-@pytest.mark.parametrize("scale", [0.0, 1e4, -1e4])
-def test_zero_and_huge_edge_features_are_finite(option, scale):
-    model = build(option).train()
-    batch = assemble(DATA, torch.arange(32))
-    out = call(model, batch, edge_feats=scale * torch.rand_like(batch.edge_feats))
-    cross_entropy(out, batch.labels).backward()
-    assert finite(out, *gradients(model).values())
-    model.eval()
-    assert finite(call(model, batch, edge_feats=torch.full_like(batch.edge_feats, scale)))
+def test_zero_and_huge_edge_features_give_finite_logits_and_gradients(option):
+    batch = assemble(DATA, torch.arange(16))
+    for scale in (0.0, 1e4, -1e4):
+        model = build(option).train()
+        out = call(model, batch, edge_feats=scale * torch.rand_like(batch.edge_feats))
+        cross_entropy(out, batch.labels).backward()
+        assert finite(out, *gradients(model).values())
+        model.eval()
+        assert finite(call(model, batch, edge_feats=torch.full_like(batch.edge_feats, scale)))
 
 
 def finite(*tensors):
@@ -151,14 +153,14 @@ def test_gradients_reach_every_parameter(option):
     node_feats, edge_feats = torch.randn_like(batch.node_feats), torch.randn_like(batch.edge_feats)
     cross_entropy(call(model, batch, node_feats=node_feats, edge_feats=edge_feats), batch.labels).backward()
     seen = gradients(model)
-    still = [name for name, _ in model.named_parameters() if name not in seen or not seen[name].any()]
-    # Batch normalisation subtracts the mean, and with it any bias before it: only rounding is left of its gradient.
-    assert [name for name in still if not name.endswith("bias")] == []
+    without = [name for name, _ in model.named_parameters() if name not in seen or not seen[name].any()]
+    # Batch normalisation subtracts the mean, and with it any bias before it: its gradient is rounding only.
+    assert [name for name in without if not name.endswith("bias")] == []
 
 
 @every_model
-def test_half_precision_is_close(option):
-    model = settled(build(option)).float()
+def test_half_precision_is_close_to_single(option):
+    model = settle(build(option)).float()
     batch = assemble(DATA, torch.arange(8))
     exact = call(model, batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -169,8 +171,8 @@ def test_half_precision_is_close(option):
 
 
 @every_model
-def test_weights_survive_a_round_trip(option, tmp_path):
-    model = settled(build(option))
+def test_saved_and_loaded_weights_give_equal_logits(option, tmp_path):
+    model = settle(build(option))
     FoldDir(tmp_path, 0).save_weights(model, {"epoch": 3})
     torch.manual_seed(1)
     again = build(option).double().eval()
@@ -182,9 +184,14 @@ def test_weights_survive_a_round_trip(option, tmp_path):
     assert torch.equal(call(again, batch), call(model, batch))
 
 
-@every_model
-def test_it_learns_bonds_or_cannot(numbers, option):
-    """The two classes differ only in which bonds lie where: by edge features and structure together, or not at all."""
+QUICK = ("egin_e", "gin", "mlp_bag")  # the others take longer to train
+
+
+@pytest.mark.parametrize(
+    "option", [pytest.param(o, marks=[] if o in QUICK else [pytest.mark.slow]) for o in networks()]
+)
+def test_only_models_that_see_edges_and_structure_learn_bonds(numbers, option):
+    """The two classes differ only in the positions of bonds, which neither edge features nor structure alone show."""
     model = build(option, dropout=0.0)
     if model.uses_edges and model.uses_structure:
         train, test = (
@@ -193,23 +200,23 @@ def test_it_learns_bonds_or_cannot(numbers, option):
         assert fit(model, train) == accuracy(model, test) == 1
     else:
         # Graphs 2i and 2i + 1 share a skeleton and have one class each.
-        settled(model)
+        settle(model)
         alternating, scrambled = (assemble(DATA, torch.arange(first, len(DATA), 2)) for first in (0, 1))
         assert alternating.labels.unique().item() != scrambled.labels.unique().item()
         assert torch.equal(call(model, alternating), call(model, scrambled))
 
 
 @every_model
-def test_only_models_that_say_so_see_edge_features(option):
-    model = settled(build(option))
+def test_uses_edges_is_true_of_models_that_depend_on_edge_features(option):
+    model = settle(build(option))
     batch = assemble(DATA, torch.arange(32))
     other = call(model, batch, edge_feats=torch.rand_like(batch.edge_feats))
     assert torch.equal(call(model, batch), other) == (not model.uses_edges)
 
 
 @every_model
-def test_only_models_that_say_so_see_the_structure(option):
-    model = settled(build(option))
+def test_uses_structure_is_true_of_models_that_depend_on_the_structure(option):
+    model = settle(build(option))
     path, star = [(i, i + 1) for i in range(19)], [(0, i + 1) for i in range(19)]
     inputs = (graph_inputs(edges, 20, DATA.info) for edges in (path, star))
     one, two = (model(graph, h.double(), e.double()) for graph, h, e in inputs)
@@ -217,7 +224,7 @@ def test_only_models_that_say_so_see_the_structure(option):
 
 
 def fit(model, batch, steps=300):
-    """Train until every graph of the batch is classified right, with some margin; the accuracy reached."""
+    """Train until every graph of the batch is classified correctly, with some margin; the accuracy reached."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for step in range(1, steps + 1):
         model.train()
@@ -226,9 +233,9 @@ def fit(model, batch, steps=300):
         optimizer.step()
         if step % 10 == 0:
             with torch.no_grad():
-                scores = call(model.eval(), batch)
-            right = (scores.argmax(1) == batch.labels).all()
-            if right and cross_entropy(scores, batch.labels) < 0.02:
+                logits = call(model.eval(), batch)
+            correct = (logits.argmax(1) == batch.labels).all()
+            if correct and cross_entropy(logits, batch.labels) < 0.02:
                 break
     return accuracy(model, batch)
 

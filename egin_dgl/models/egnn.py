@@ -65,7 +65,7 @@ class EGCN(ChannelNetwork):
     """
 
     title = "EGCN"
-    paper = "after Gong, Cheng, CVPR 2019: EGNN(C); self-loops, their channel and split attributes added"
+    paper = "after Gong, Cheng, CVPR 2019: EGNN(C); self-loops, their channel and split attributes are ours"
     when = "non-negative edge weights in a few channels, such as strengths or distances"
 
     def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
@@ -87,7 +87,7 @@ class EGATGong(ChannelNetwork):
     """
 
     title = "EGNN(A)"
-    paper = "after Gong, Cheng, CVPR 2019: EGNN(A); channels of EGCN, attention from the edge features in every layer"
+    paper = "after Gong, Cheng, CVPR 2019: EGNN(A); wired as EGCN, attention anew in every layer"
     when = "as EGCN, when some neighbours matter more than their edge tells"
 
     def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:

@@ -23,7 +23,7 @@ from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
-from egin_dgl.models.model import logits_of, stepper_of
+from egin_dgl.models.dispatch import forward_batch, make_train_step
 from egin_dgl.reproducibility import processor_name
 from egin_dgl.training.flat_parameters import FlatParameters
 from egin_dgl.training.train_epoch import cross_entropy_with_gradient
@@ -66,14 +66,13 @@ def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
     model.train()
     weights = FlatParameters(model)
     optimizer = torch.optim.Adam(weights.tensors, lr=1e-3, fused=True)
-
-    by_hand = stepper_of(model)
+    fused_step = make_train_step(model)
 
     def step() -> None:
         batch, labels = next(batches)
         weights.zero_grad()
-        if by_hand(batch, partial(cross_entropy_with_gradient, labels=labels, weights=None)) is None:
-            cross_entropy(logits_of(model, batch), labels).backward()
+        if fused_step(batch, partial(cross_entropy_with_gradient, labels=labels, weights=None)) is None:
+            cross_entropy(forward_batch(model, batch), labels).backward()
         optimizer.step()
 
     return step
@@ -84,7 +83,7 @@ def sides(dataset: GraphDataset, batch_size: int) -> dict[str, Callable[[], None
     found = {}
     for name, make in OURS.items():
         models = [make(info, hidden_dim=HIDDEN, num_layers=LAYERS) for _ in range(2)]
-        found[f"{name} plain"] = stepper(models[0], our_batches(dataset, batch_size), logits_of)
+        found[f"{name} plain"] = stepper(models[0], our_batches(dataset, batch_size), forward_batch)
         found[name] = trained_stepper(models[1], our_batches(dataset, batch_size))
     for name, edges in (("PyG GINE", True), ("PyG GIN", False)):
         found[name] = stepper(PyG(info, edges), pyg_batches(dataset, batch_size), call_model)

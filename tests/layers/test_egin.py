@@ -38,7 +38,7 @@ def dense_egin(conv, graph, h, e):
     rows = []
     for i in range(graph.num_nodes()):
         total = (1 + conv.eps) * torch.cat([h[i], torch.zeros(Q, dtype=h.dtype)])  # (h_i, δ)
-        for j, edge in zip(*neighbours(graph, i), strict=True):
+        for j, edge in zip(*neighbors(graph, i), strict=True):
             total = total + torch.cat([h[j], e[edge]])
         rows.append(total)
     return conv.mlp(torch.stack(rows))
@@ -48,7 +48,7 @@ def dense_egin_c(conv, graph, h, e):
     rows = []
     for i in range(graph.num_nodes()):
         total = (1 + conv.eps) * torch.outer(h[i], torch.ones(Q, dtype=h.dtype))  # h_i ⊗ ψ
-        for j, edge in zip(*neighbours(graph, i), strict=True):
+        for j, edge in zip(*neighbors(graph, i), strict=True):
             total = total + torch.outer(h[j], e[edge])
         rows.append(total.flatten())
     return conv.mlp(torch.stack(rows))
@@ -59,13 +59,13 @@ def dense_egin_e(conv, graph, h, e):
     for i in range(graph.num_nodes()):
         void = conv.edge_mlp(torch.zeros(1, Q, dtype=h.dtype))[0]
         total = (1 + conv.eps) * torch.cat([h[i], void])  # (h_i, MLP₂(δ))
-        for j, edge in zip(*neighbours(graph, i), strict=True):
+        for j, edge in zip(*neighbors(graph, i), strict=True):
             total = total + torch.cat([h[j], conv.edge_mlp(e[edge : edge + 1])[0]])
         rows.append(total)
     return conv.mlp(torch.stack(rows))
 
 
-def neighbours(graph, i):
+def neighbors(graph, i):
     src, _, edges = graph.in_edges(i, form="all")
     return src.tolist(), edges.tolist()
 
@@ -90,7 +90,7 @@ def test_layer_equals_its_equation_with_gradients(kind, learn_eps):
 
 
 @KINDS
-def test_epsilon_is_learnt_only_when_asked_for(kind):
+def test_eps_is_a_parameter_only_with_learn_eps(kind):
     assert [n for n, _ in make_layer(kind, True).named_parameters() if n == "eps"] == ["eps"]
     fixed = make_layer(kind, False)
     assert "eps" not in dict(fixed.named_parameters())

@@ -68,13 +68,13 @@ def test_a_symmetric_channel_need_not_be_symmetric_after_the_rows():
     torch.testing.assert_close((b @ b.T).sum(0), torch.ones(3, dtype=torch.float64))
 
 
-def test_negative_edge_features_count_as_none():
+def test_negative_edge_features_count_as_zero():
     graph, x, e = directed_graph()
     conv = EGNNCConv(D, H).double()
     torch.testing.assert_close(conv(graph, x, torch.where(e == 0, -1.0, e)), conv(graph, x, e))
 
 
-def test_normalized_features_are_taken_as_they_are():
+def test_normalized_features_are_not_normalised_again():
     graph, x, e = directed_graph()
     raw, normalized = EGNNCConv(D, H).double(), EGNNCConv(D, H, normalized=True).double()
     normalized.load_state_dict(raw.state_dict())

@@ -1,4 +1,4 @@
-"""`help` of a model tells every argument, those of its base classes too."""
+"""Signature and docstring of a model have every argument, those of its base classes too."""
 
 import inspect
 
@@ -22,7 +22,7 @@ every_model = pytest.mark.parametrize("name", ZOO)
 
 
 @every_model
-def test_every_argument_is_told(name):
+def test_every_argument_is_documented(name):
     model = ZOO[name]
     arguments = inspect.signature(model).parameters
     assert list(documented_arguments(model.__doc__)) == list(arguments)
@@ -30,7 +30,7 @@ def test_every_argument_is_told(name):
 
 
 @every_model
-def test_what_is_told_is_taken(name):
+def test_documented_arguments_are_accepted(name):
     arguments = dict(list(inspect.signature(ZOO[name]).parameters.items())[1:])
     if "k" in arguments:  # else the sizes of training graphs must be known
         arguments["k"] = arguments["k"].replace(default=10)
@@ -38,13 +38,13 @@ def test_what_is_told_is_taken(name):
 
 
 @every_model
-def test_the_options_of_its_file_are_among_them(name):
+def test_options_of_the_yaml_file_are_arguments(name):
     assert {key for key in OPTIONS[name] if not key.startswith("_")} <= set(
         inspect.signature(ZOO[name]).parameters
     )
 
 
-def test_a_sentence_of_several_lines_stays_whole():
+def test_descriptions_of_several_lines_are_kept():
     assert (
         documented_arguments(EGIN.__doc__)["scale_by_size"]
         == documented_arguments(GraphClassifier.__doc__)["scale_by_size"]
@@ -52,7 +52,7 @@ def test_a_sentence_of_several_lines_stays_whole():
     assert "\n" in documented_arguments(EGIN.__doc__)["scale_by_size"]
 
 
-def test_a_model_of_ones_own_inherits_them():
+def test_a_user_model_inherits_arguments():
     class Mine(EGIN):
         """Mine.
 

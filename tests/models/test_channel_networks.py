@@ -10,27 +10,27 @@ from egin_dgl.models.egnn import ChannelNetwork
 
 
 @pytest.mark.parametrize("model", [EGCN, EGATGong])
-def test_a_layer_joins_nodes_next_to_each_other(model):
-    """E = Ẽ D⁻¹ Ẽᵀ alone joins nodes two steps apart: the ends of an edge would never meet."""
+def test_a_layer_connects_adjacent_nodes(model):
+    """E = Ẽ D⁻¹ Ẽᵀ alone connects nodes two steps apart."""
     info = bonds(graphs=8).info
     torch.manual_seed(0)
     network = model(info, hidden_dim=4, num_layers=1).eval()
     graph = dgl.graph(([0, 1], [1, 0]), num_nodes=2)
-    wired, e = network.wire(graph, torch.eye(info.edge_dim)[[0, 0]])
+    looped, e = network.transform_graph(graph, torch.eye(info.edge_dim)[[0, 0]])
     x = torch.rand(2, info.node_dim, requires_grad=True)
-    network.convs[0](wired, x, e)[0].sum().backward()
+    network.convs[0](looped, x, e)[0].sum().backward()
     assert x.grad[1].abs().sum() > 0
 
 
 @pytest.mark.parametrize("model", [EGCN, EGATGong])
-def test_a_self_loop_that_the_data_has_keeps_its_weight_and_others_are_as_strong_as_the_edges(model):
+def test_self_loops_of_the_data_keep_their_weight(model):
     info = replace(bonds(graphs=8).info, edge_dim=2, edge_attributes=0)
     network = model(info, hidden_dim=4, num_layers=1)
     # Into node 0: itself and node 1 in the first channel, node 2 in the second. Node 1: node 0, and itself twice,
     # in no channel. Node 2: nothing but itself.
     src, dst = torch.tensor([[0, 1, 2, 0, 1, 1, 2], [0, 0, 0, 1, 1, 1, 2]])
     e = torch.tensor([[0.5, 0], [3, 0], [0, 4], [2, 0], [0, 0], [0, 0], [0, 7]])
-    graph, channels = ChannelNetwork.wire(network, dgl.graph((src, dst)), e)
+    graph, channels = ChannelNetwork.transform_graph(network, dgl.graph((src, dst)), e)
     assert torch.equal(
         torch.stack(graph.edges()), torch.stack([src, dst])
     )  # every node has one: none is added
@@ -38,10 +38,10 @@ def test_a_self_loop_that_the_data_has_keeps_its_weight_and_others_are_as_strong
     assert torch.equal(channels, expected)
 
 
-def test_a_new_self_loop_is_as_strong_as_the_edges_on_average():
+def test_a_new_self_loop_has_the_mean_weight_of_the_edges():
     info = replace(bonds(graphs=8).info, edge_dim=1, edge_attributes=1)
     network = EGCN(info, hidden_dim=4, num_layers=1)
-    graph, channels = ChannelNetwork.wire(
+    graph, channels = ChannelNetwork.transform_graph(
         network, dgl.graph(([1, 2, 3], [0, 0, 0]), num_nodes=4), torch.tensor([[1.0], [2.0], [-5.0]])
     )
     looped = channels[graph.edges()[0] == graph.edges()[1]]  # positive part, negative part, all self-loops

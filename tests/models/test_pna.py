@@ -1,4 +1,4 @@
-"""PNA's layer, DGL's with all that it adds, equals the equation in its docstring."""
+"""The PNA layer equals the equation in its docstring."""
 
 import math
 
