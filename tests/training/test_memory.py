@@ -9,7 +9,6 @@ import pytest
 # A separate program: the setting is per process.
 MEBIBYTES_AFTER = """
 import resource
-import torch
 from egin_dgl.training.parallel.memory import keep_freed_memory
 
 def resident():
@@ -19,7 +18,7 @@ def resident():
 if {kept}:
     keep_freed_memory()
 before = resident()
-results = [torch.ones(4 * 2**20) for _ in range(8)]  # 16 MiB each
+results = [bytearray(b"x") * 2**24 for _ in range(8)]  # 16 MiB each
 del results
 print(resident() - before)
 """
