@@ -1,4 +1,4 @@
-"""What averaged weights and exact statistics cost: processor time of a fold of EGIN-E, evaluation included, as ratios."""
+"""Cost of EMA weights and precise BN: processor time of a fold of EGIN-E, evaluation included, as ratios."""
 
 import argparse
 import sys
@@ -27,10 +27,10 @@ from egin_dgl.training.trainer import fit_fold
 CONF = Path(__file__).resolve().parent.parent / "conf"
 VARIANTS = {
     "running": ["trainer.ema_decay=null", "trainer.bn_statistics=running"],
-    "averaged": ["trainer.ema_decay=0.98", "trainer.bn_statistics=running"],
-    "exact": ["trainer.ema_decay=null", "trainer.bn_statistics=precise"],
-    "averaged, exact": ["trainer.ema_decay=0.98", "trainer.bn_statistics=precise"],
-    "averaged, sample": ["trainer.ema_decay=0.98", "trainer.bn_statistics=sample"],
+    "EMA": ["trainer.ema_decay=0.98", "trainer.bn_statistics=running"],
+    "precise BN": ["trainer.ema_decay=null", "trainer.bn_statistics=precise"],
+    "EMA, precise BN": ["trainer.ema_decay=0.98", "trainer.bn_statistics=precise"],
+    "EMA, sampled BN": ["trainer.ema_decay=0.98", "trainer.bn_statistics=sample"],
 }
 DATASETS = {
     "MUTAG": ["dataset=mutag", "trainer.epochs=20"],
@@ -59,25 +59,23 @@ def fold_seconds(options: list[str], dataset: GraphDataset) -> float:
 
 
 def main(turns: int) -> None:
-    """The least of some turns, with all variants one after the other in each: what else the machine does adds to them."""
+    """Minimum over turns, each of which runs all variants: other load on the machine only adds time."""
     print(f"| | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
     for name, options in DATASETS.items():
         with initialize_config_dir(str(CONF), version_base="1.3"):
             dataset = build(compose("train", options), "dataset")
-        fold_seconds(
-            [*options, "trainer.epochs=1"], dataset
-        )  # the first fold also loads code and prepares the data
+        fold_seconds([*options, "trainer.epochs=1"], dataset)  # warm-up: loads code and prepares the data
         least = dict.fromkeys(VARIANTS, float("inf"))
         for _ in range(turns):
-            for variant, asked in VARIANTS.items():
-                least[variant] = min(least[variant], fold_seconds([*options, *asked], dataset))
+            for variant, overrides in VARIANTS.items():
+                least[variant] = min(least[variant], fold_seconds([*options, *overrides], dataset))
         ratios = [f"{seconds / least['running']:.2f}" for seconds in least.values()]
         print(f"| {name} | {' | '.join(ratios)} |", flush=True)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=3, help="times that each is measured (default: 3)")
+    parser.add_argument("--turns", type=int, default=3, help="number of measurements (default: 3)")
     return parser.parse_args(arguments)
 
 

@@ -1,10 +1,10 @@
-"""Ten-fold cross-validation written plainly with PyG, to be timed beside ours: it needs nothing of this package.
+"""Ten-fold cross-validation with PyG, for comparison of whole runs; independent of this package.
 
     pip install torch_geometric
     python scripts/pyg_cross_validation.py MUTAG --root FOLDER --epochs 100 [--fused]
 
-GINE, the readout of every depth, PyG's own reader and DataLoader, Adam; validation and test part after every epoch; two
-processes with five folds each, one thread a process. Nothing is logged, saved or resumed.
+GINE with a readout of every layer, PyG's reader and DataLoader, Adam; validation and test set are evaluated after every
+epoch; two processes with five folds each, one thread per process. Nothing is logged, saved or resumed.
 """
 
 import argparse
@@ -33,15 +33,15 @@ class GINE(nn.Module):
         sizes = [node_dim] + [HIDDEN] * LAYERS
         self.convs = nn.ModuleList(GINEConv(mlp(size), edge_dim=edge_dim) for size in sizes[:-1])
         self.norms = nn.ModuleList(nn.BatchNorm1d(HIDDEN) for _ in self.convs)
-        self.scores = nn.ModuleList(nn.Linear(size, classes) for size in sizes)
+        self.heads = nn.ModuleList(nn.Linear(size, classes) for size in sizes)
         self.dropout = nn.Dropout(DROPOUT)
 
     def forward(self, batch: Batch) -> Tensor:
         h = batch.x
-        total = self.dropout(self.scores[0](global_add_pool(h, batch.batch, batch.num_graphs)))
-        for conv, norm, score in zip(self.convs, self.norms, self.scores[1:], strict=True):
+        total = self.dropout(self.heads[0](global_add_pool(h, batch.batch, batch.num_graphs)))
+        for conv, norm, head in zip(self.convs, self.norms, self.heads[1:], strict=True):
             h = torch.relu(norm(conv(h, batch.edge_index, batch.edge_attr)))
-            total = total + self.dropout(score(global_add_pool(h, batch.batch, batch.num_graphs)))
+            total = total + self.dropout(head(global_add_pool(h, batch.batch, batch.num_graphs)))
         return total
 
 
@@ -70,11 +70,11 @@ def accuracy(model: nn.Module, loader: DataLoader) -> float:
     return correct / len(loader.dataset)
 
 
-def train(graphs: list[Data], train_part, validation_part, test_part, epochs: int, fused: bool) -> float:
-    """Test accuracy at the epoch that is best on validation."""
+def train(graphs: list[Data], train_set, validation_set, test_set, epochs: int, fused: bool) -> float:
+    """Test accuracy at the epoch best on validation."""
     loaders = {
-        name: DataLoader([graphs[i] for i in part], BATCH, shuffle=name == "train")
-        for name, part in (("train", train_part), ("validation", validation_part), ("test", test_part))
+        name: DataLoader([graphs[i] for i in indices], BATCH, shuffle=name == "train")
+        for name, indices in (("train", train_set), ("validation", validation_set), ("test", test_set))
     }
     classes = int(max(graph.y for graph in graphs)) + 1
     model = GINE(graphs[0].x.shape[1], graphs[0].edge_attr.shape[1], classes)
@@ -92,7 +92,7 @@ def train(graphs: list[Data], train_part, validation_part, test_part, epochs: in
     return best[1]
 
 
-def folds_of(process: int, name: str, root: Path, epochs: int, fused: bool) -> list[float]:
+def run_folds(process: int, name: str, root: Path, epochs: int, fused: bool) -> list[float]:
     torch.set_num_threads(1)
     graphs = read(name, root)
     split = KFold(FOLDS, shuffle=True, random_state=0).split(graphs)
@@ -112,14 +112,14 @@ def main() -> None:
     )
     parser.add_argument("dataset")
     parser.add_argument(
-        "--root", type=Path, required=True, help="folder of TU datasets, each a folder of text files"
+        "--root", type=Path, required=True, help="directory of TU datasets, each a directory of text files"
     )
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--fused", action="store_true", help="Adam's fused kernel")
     args = parser.parse_args()
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         jobs = [
-            pool.submit(folds_of, process, args.dataset, args.root, args.epochs, args.fused)
+            pool.submit(run_folds, process, args.dataset, args.root, args.epochs, args.fused)
             for process in range(PROCESSES)
         ]
         scores = torch.tensor([score for job in jobs for score in job.result()])

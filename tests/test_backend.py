@@ -1,4 +1,4 @@
-"""A DGL that cannot be imported ends in one sentence."""
+"""Import of DGL."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ from pathlib import Path
 from running import ROOT, SCRIPT
 
 
-def run_with_broken_dgl(folder: Path, raising: str, *words: str) -> subprocess.CompletedProcess:
+def run_with_broken_dgl(folder: Path, raising: str, *overrides: str) -> subprocess.CompletedProcess:
     (folder / "dgl").mkdir()
     (folder / "dgl" / "__init__.py").write_text(raising)
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
     return subprocess.run(
-        [sys.executable, SCRIPT, *words],
+        [sys.executable, SCRIPT, *overrides],
         env=environment,
         cwd=folder,
         capture_output=True,
@@ -22,7 +22,7 @@ def run_with_broken_dgl(folder: Path, raising: str, *words: str) -> subprocess.C
     )
 
 
-def test_a_missing_library_is_one_sentence_with_versions_and_the_cure(tmp_path, unwatched):
+def test_missing_library_is_reported_with_versions_and_pip_command(tmp_path, unwatched):
     raising = 'raise FileNotFoundError("Cannot find DGL C++ graphbolt library at /x.so\\nmore")'
     with unwatched():  # without DGL nothing is trained
         done = run_with_broken_dgl(tmp_path, raising)
@@ -35,7 +35,7 @@ def test_a_missing_library_is_one_sentence_with_versions_and_the_cure(tmp_path, 
     assert "Traceback" not in done.stderr
 
 
-def test_importing_dgl_says_nothing_and_writes_nothing_at_home(tmp_path):
+def test_import_prints_nothing_and_writes_nothing_to_home(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != "DGLBACKEND"} | {
         "HOME": str(tmp_path)
     }

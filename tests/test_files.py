@@ -3,7 +3,7 @@ import pytest
 from egin_dgl.files import atomic_path, write_text
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
+def test_write_is_atomic(tmp_path):
     target = tmp_path / "new" / "file.txt"
     write_text(target, "first")
     with pytest.raises(RuntimeError), atomic_path(target) as temporary:

@@ -1,4 +1,4 @@
-"""A real TensorBoard server on loopback is asked what a person would look at."""
+"""Logs as a TensorBoard server on loopback shows them."""
 
 import json
 import socket
@@ -14,15 +14,14 @@ from running import SMALL
 
 
 @pytest.fixture(scope="module")
-def ask(command, tmp_path_factory):
-    """A sweep of two jobs and a run that keeps its folds, and a function that asks the server that shows them."""
+def ask(command, run_here, tmp_path_factory):
+    """Queries a server that shows a sweep of two jobs and a run that keeps the curves of its folds."""
     folder = tmp_path_factory.mktemp("sweep")
     done = command(
         "-m", *SMALL[:-1], "model.learn_eps=true", "model.hidden_dim=4,8", f"hydra.sweep.dir={folder}"
     )
     assert done.returncode == 0, done.stderr
-    done = command(*SMALL, "cv.fold=[0,2]", "fold_curves=true", f"hydra.run.dir={folder / KEPT}")
-    assert done.returncode == 0, done.stderr
+    run_here(folder / KEPT, *SMALL, "cv.fold=[0,2]", "fold_curves=true")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -48,7 +47,7 @@ def ask(command, tmp_path_factory):
                 return answer.read()
 
         end = time.monotonic() + 300
-        while True:  # until the server is up and has read all runs: 3, and two folds of the last
+        while True:  # until the server has read 3 runs and two folds of the last
             try:
                 if len(json.loads(get("plugin/scalars/tags"))) >= 5:
                     break
@@ -74,20 +73,20 @@ def values(ask, run, tag):
     return [value for *_, value in points]
 
 
-def test_a_sweep_is_one_run_a_job(ask):
+def test_sweep_has_one_run_per_job(ask):
     tags = ask("plugin/scalars/tags")
     assert set(tags) == {*JOBS, KEPT, f"{KEPT}/fold_00", f"{KEPT}/fold_02"}
     for job in JOBS:
         assert CURVES | {"epsilon/convs.0", "epsilon/convs.1"} < set(tags[job])
-        assert len(set(values(ask, job, "epsilon/convs.1"))) == 3  # it is learnt
+        assert len(set(values(ask, job, "epsilon/convs.1"))) == 3  # it is learned
 
 
-def test_folds_are_kept_for_those_who_ask(ask):
+def test_fold_curves_keeps_the_runs_of_folds(ask):
     tags = ask("plugin/scalars/tags")
     assert all(set(tags[f"{KEPT}/fold_{fold:02d}"]) == CURVES for fold in (0, 2))
 
 
-def test_a_run_has_mean_and_spread_over_folds(ask):
+def test_run_has_mean_and_spread_over_folds(ask):
     tag = "accuracy/test"
     mean = values(ask, KEPT, tag)
     folds = [values(ask, f"{KEPT}/fold_{fold:02d}", tag) for fold in (0, 2)]
@@ -102,7 +101,7 @@ def test_a_run_has_mean_and_spread_over_folds(ask):
         assert (at_low, at_high) == pytest.approx((min(pair), max(pair)), abs=1e-6)  # the std of two values
 
 
-def test_a_sweep_is_compared_by_what_was_varied(ask):
+def test_hparams_show_varied_options_and_metrics(ask):
     columns = ask("plugin/hparams/experiment", {})
     options = [option["name"] for option in columns["hparamInfos"]]
     differing = [option["name"] for option in columns["hparamInfos"] if option["differs"]]
@@ -122,7 +121,7 @@ def test_a_sweep_is_compared_by_what_was_varied(ask):
         "allowedStatuses": ["STATUS_SUCCESS", "STATUS_UNKNOWN"],
     }
     rows = ask("plugin/hparams/session_groups", body)["sessionGroups"]
-    # Names that the tab does not cut, and no two the same.
+    # Unique names that the tab does not truncate.
     assert {len(row["name"]) <= 14 for row in rows} == {True} and len({row["name"] for row in rows}) == 3
     assert sorted(row["hparams"]["model.hidden_dim"] for row in rows) == [4, 8, 8]
     for row in rows:
@@ -131,7 +130,7 @@ def test_a_sweep_is_compared_by_what_was_varied(ask):
         assert {*metrics[:5], "final/auroc", "final/log_loss", "final/brier", "final/ece"} <= found
 
 
-def test_pictures_are_there(ask):
+def test_figures_are_logged(ask):
     tags = ask("plugin/images/tags")
     assert all(set(tags[job]) == {"curves", "confusion"} for job in JOBS)
     for name in ("curves", "confusion"):
@@ -140,7 +139,7 @@ def test_pictures_are_there(ask):
         assert ask.bytes(f"plugin/images/individualImage?{shown['query']}") == png
 
 
-def test_the_projector_has_the_test_graphs_of_each_fold(ask):
+def test_projector_has_the_test_graphs_of_each_fold(ask):
     assert set(JOBS) <= set(ask("plugin/projector/runs"))
     embeddings = ask(f"plugin/projector/info?run={JOBS[1]}")["embeddings"]
     assert [one["tensorName"] for one in embeddings] == ["fold_00", "fold_01", "fold_02"]

@@ -1,11 +1,11 @@
-"""A test that trains has the marker `numbers`, or fails."""
+"""The plugin that marks tests which train."""
 
 import os
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 
-OF_EVERY_KIND = """
+EXAMPLES = """
     import subprocess
     import sys
 
@@ -46,16 +46,8 @@ OF_EVERY_KIND = """
         subprocess.run([sys.executable, str(SCRIPT), "--help"])
 
 
-    def test_silent_line_of_a_shell():
+    def test_silent_shell_line():
         subprocess.run(f"{sys.executable} {SCRIPT} --help", shell=True)
-
-
-    def test_silent_folder():
-        subprocess.run([sys.executable, "train.py", "--help"], cwd=SCRIPT.parent)
-
-
-    def test_silent_program():
-        subprocess.run([sys.executable, "-c", f"print({str(SCRIPT)!r})"])
 
 
     def test_silent_make():
@@ -87,12 +79,12 @@ OF_EVERY_KIND = """
 """
 
 
-def test_whoever_trains_is_marked_or_fails(pytester, monkeypatch):
+def test_training_without_marker_fails(pytester, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{TESTS}{os.pathsep}{TESTS.parent}")
     pytester.makeconftest((TESTS / "conftest.py").read_text())
-    pytester.makepyfile(OF_EVERY_KIND)
+    pytester.makepyfile(EXAMPLES)
     done = pytester.runpytest_subprocess("-v", "--strict-markers", "-p", "no:xdist")
-    done.assert_outcomes(passed=4, failed=10)
+    done.assert_outcomes(passed=4, failed=8)
     for outcome in (
         "*::test_marked_* PASSED*",
         "*::test_silent_* FAILED*",
@@ -102,4 +94,4 @@ def test_whoever_trains_is_marked_or_fails(pytester, monkeypatch):
     ):
         done.stdout.fnmatch_lines(outcome)
     text = done.stdout.str()
-    assert text.count("without the marker: let it train by a fixture") >= 9
+    assert text.count("without the marker: train by a fixture") >= 7

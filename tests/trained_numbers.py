@@ -1,8 +1,8 @@
-"""The marker `numbers`: on every test that trains, by the fixture it trains with; to train without it is an error.
+"""pytest plugin for the marker `numbers`, which every test that trains must have.
 
-What training comes to depends on the order of sums, and so on the machine. `make test-machines` runs the tests with
-this marker under several arithmetics, so none may be without it. Whatever trains takes the fixture `numbers`; a test
-that reaches it, through however many fixtures, is marked. A test that trains some other way fails on the spot.
+Trained numbers depend on the order of sums, and so on the processor; `make test-machines` runs the marked tests under
+several CPU settings. A test is marked if it uses the fixture `numbers`, directly or through other fixtures. A test that
+trains without the marker fails.
 """
 
 import re
@@ -18,28 +18,28 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from egin_dgl.training.job import FoldJob
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
-SHOW_NO_TRAINED_NUMBER = {"ewl.py", "table.py", "zoo.py"}  # zoo.py trains to see how long it takes
-NAMES = "|".join(path.name for path in SCRIPTS.glob("*.py") if path.name not in SHOW_NO_TRAINED_NUMBER)
-# As a word of a command, or within one: a line for a shell, or Python's.
+NOT_TRAINING = {"ewl.py", "table.py", "zoo.py"}  # zoo.py trains only to measure times
+NAMES = "|".join(path.name for path in SCRIPTS.glob("*.py") if path.name not in NOT_TRAINING)
+# An argument of a command, or part of one: a shell line, or Python code.
 TRAINS = re.compile(rf"(?<![\w.-])(?:{NAMES})(?!\w)|\begin train\b|\bmake\b(?: \S+)* train\b")
 
-allowed = True  # to train, now: before the first test and between tests there is nobody to blame
+allowed = True  # whether training is allowed now; always outside of tests
 
 
 @pytest.fixture(scope="session")
 def numbers() -> None:
-    """For fixtures and tests that train: it does nothing but set the marker."""
+    """For fixtures and tests that train; sets the marker."""
 
 
 @pytest.fixture(scope="session")
 def unwatched() -> Callable[[], AbstractContextManager]:
-    """A context for fixtures that see to it themselves that nothing is trained."""
-    return partial(training, True)
+    """Context for fixtures that check themselves that nothing is trained."""
+    return partial(allow_training, True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "numbers: looks at a trained number; set by the fixture `numbers`")
-    register_optimizer_step_post_hook(lambda *_: blame("took a step of an optimizer"))
+    config.addinivalue_line("markers", "numbers: checks trained numbers; set by the fixture `numbers`")
+    register_optimizer_step_post_hook(lambda *_: fail_if_unmarked("took an optimizer step"))
     sys.addaudithook(watch_processes)
     watch_folds()
 
@@ -51,32 +51,31 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
-    with training(item.get_closest_marker("numbers") is not None):
+    with allow_training(item.get_closest_marker("numbers") is not None):
         return (yield)
 
 
 @contextmanager
-def training(may: bool) -> Iterator[None]:
-    """Whether what is inside may train."""
+def allow_training(value: bool) -> Iterator[None]:
     global allowed
-    before, allowed = allowed, may
+    before, allowed = allowed, value
     try:
         yield
     finally:
         allowed = before
 
 
-def blame(deed: str) -> None:
+def fail_if_unmarked(action: str) -> None:
     if not allowed:
-        pytest.fail(f"this test {deed} without the marker: let it train by a fixture that takes `numbers`")
+        pytest.fail(f"this test {action} without the marker: train by a fixture that uses `numbers`")
 
 
 def watch_folds() -> None:
-    """A fold is a FoldJob before it is anything else, also one that a worker trains, or a kernel's."""
+    """Every fold is a FoldJob, also those of workers and kernel machines."""
     make = FoldJob.__init__
 
     def watched(self, *args, **fields):
-        blame("made a FoldJob")
+        fail_if_unmarked("made a FoldJob")
         make(self, *args, **fields)
 
     FoldJob.__init__ = watched
@@ -85,7 +84,7 @@ def watch_folds() -> None:
 def watch_processes(event: str, details: tuple) -> None:
     if event != "subprocess.Popen":
         return
-    _, words, _, _ = details
-    said = " ".join(map(str, words)) if isinstance(words, (list, tuple)) else str(words)
-    if found := TRAINS.search(said):
-        blame(f"called {found[0]}")
+    _, arguments, _, _ = details
+    line = " ".join(map(str, arguments)) if isinstance(arguments, (list, tuple)) else str(arguments)
+    if found := TRAINS.search(line):
+        fail_if_unmarked(f"called {found[0]}")

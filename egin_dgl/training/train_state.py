@@ -41,7 +41,7 @@ class TrainState:
         return cls(model, parameters, optimizer, scheduler, scaler, ema)
 
     @property
-    def parts(self) -> dict:
+    def components(self) -> dict:
         return {
             "model": self.model,
             "optimizer": self.optimizer,
@@ -51,13 +51,13 @@ class TrainState:
         }
 
     def state_dict(self) -> dict[str, dict]:
-        return {name: part.state_dict() for name, part in self.parts.items()}
+        return {name: component.state_dict() for name, component in self.components.items()}
 
     def resume(self, progress: Progress, folder: FoldDir) -> tuple[History, list[Tensor]]:
         """Restore the state of a checkpoint; return its history and test logits."""
         try:
-            for name, part in self.parts.items():
-                part.load_state_dict(progress.states[name])
+            for name, component in self.components.items():
+                component.load_state_dict(progress.states[name])
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[-1].strip()}"
             raise TrainingError(

@@ -27,19 +27,30 @@ class KillsItsProcess(EGIN):
 
 
 def test_numbers_are_independent_of_the_number_of_workers(data, make_job):
+    """And workers map the dataset from a file in the run's directory, removed afterwards, not from shared memory."""
+    mapped_files = set()
+
     def run(workers):
         jobs = [make_job(fold, folder=f"workers_{workers}") for fold in range(3)]
         seen = []
-        results = train_folds(
-            data, jobs, lambda fold, record: seen.append((fold, record.epoch)), CpuBudget(workers)
-        )
+
+        def on_epoch(fold, record):
+            seen.append((fold, record.epoch))
+            for pid in (os.getpid(), *descendants(os.getpid())):
+                with suppress(OSError), open(f"/proc/{pid}/maps") as maps:
+                    mapped_files.update(os.path.basename(line.split()[-1]) for line in maps if "/" in line)
+
+        results = train_folds(data, jobs, on_epoch, CpuBudget(workers))
         assert sorted(seen) == [(fold, epoch) for fold in range(3) for epoch in range(1, 7)]
+        assert not list(jobs[0].folder.path.parent.glob(".*"))
         history = [[replace(record, seconds=0) for record in result.history] for result in results]
         return repr(history), torch.stack([result.test_logits for result in results])
 
     (one, one_logits), (two, two_logits) = run(1), run(2)
     assert one == two
     assert torch.equal(one_logits, two_logits)
+    assert not [name for name in mapped_files if name.startswith("torch_")]
+    assert [name for name in mapped_files if name.startswith(".dataset.safetensors.")]
 
 
 def test_one_thread_limits_every_pool_and_restores_it():
@@ -62,22 +73,6 @@ def test_failing_fold_is_reported_and_others_finish(data, make_job, workers):
         train_folds(data, jobs, lambda *event: None, CpuBudget(workers))
     assert jobs[0].folder.weights.exists()
     assert jobs[2].folder.weights.exists()
-
-
-def test_dataset_is_mapped_from_a_file_not_shared_memory(data, make_job):
-    """Workers map a file in the run's directory, which is removed afterwards."""
-    seen = set()
-
-    def watch(fold, record):
-        for pid in (os.getpid(), *descendants(os.getpid())):
-            with suppress(OSError), open(f"/proc/{pid}/maps") as maps:
-                seen.update(os.path.basename(line.split()[-1]) for line in maps if "/" in line)
-
-    jobs = [make_job(fold) for fold in range(3)]
-    train_folds(data, jobs, watch, CpuBudget(2))
-    assert not [name for name in seen if name.startswith("torch_")]
-    assert [name for name in seen if name.startswith(".dataset.safetensors.")]
-    assert not list(jobs[0].folder.path.parent.glob(".*"))
 
 
 def test_cached_dataset_is_mapped_from_the_cache_unless_changed(tmp_path, monkeypatch):

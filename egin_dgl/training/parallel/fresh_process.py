@@ -26,7 +26,7 @@ def run_in_fresh_process(reproducible: str, function: Callable, *arguments: Any)
     listener.start()
     try:
         with reproducibility.environment(reproducibility.flags(reproducible)):
-            future = pool.submit(call, function, arguments)
+            future = pool.submit(call_handling_signals, function, arguments)
         return future.result()
     except BrokenProcessPool:
         raise TrainingError(
@@ -41,7 +41,7 @@ def run_in_fresh_process(reproducible: str, function: Callable, *arguments: Any)
         listener.stop()
 
 
-def call(function: Callable, arguments: Sequence) -> Any:
+def call_handling_signals(function: Callable, arguments: Sequence) -> Any:
     with handle_signals():
         return function(*arguments)
 

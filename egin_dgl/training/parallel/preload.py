@@ -6,5 +6,10 @@ from egin_dgl.imports import gc_disabled
 
 # The parent process reports a broken installation; here it would be a second traceback.
 with suppress(Exception), gc_disabled():
+    import torch
+
     import egin_dgl.training.nested
     import egin_dgl.training.parallel.workers  # noqa: F401
+
+    # The first step of an optimizer imports torch's compiler, which takes a second or more.
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.0).step()

@@ -24,7 +24,6 @@ from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.parallel.forkserver import fold_worker_context
-from egin_dgl.training.parallel.memory import keep_freed_memory
 from egin_dgl.training.parallel.resources import CpuBudget, core_slot
 from egin_dgl.training.parallel.signals import GRACE, Interrupted, handle_signals_in_worker
 
@@ -110,7 +109,6 @@ _worker: dict = {}
 
 def initialize_worker(mmap_dataset: MmapDataset, events, budget: CpuBudget) -> None:
     torch.set_num_threads(1)
-    keep_freed_memory()
     handle_signals_in_worker()
     threading.Thread(target=exit_with_parent, daemon=True).start()
     _worker.update(mmap_dataset=mmap_dataset, events=events, budget=budget)
