@@ -91,7 +91,12 @@ def start(requested: object) -> None:
     Args:
         requested: value of `reproducible`; whatever is not a key of FLAGS is ignored.
     """
-    if isinstance(requested, str) and requested in FLAGS and os.name == "posix" and AT_START.get(MARK) != requested:
+    if (
+        isinstance(requested, str)
+        and requested in FLAGS
+        and os.name == "posix"
+        and AT_START.get(MARK) != requested
+    ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(requested)})
 
 

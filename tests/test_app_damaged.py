@@ -57,7 +57,12 @@ def damage(path, way):
         content = flip(content, int(float(way.split()[1]) * len(content)))
     else:
         noise = random.Random(0).randbytes(500)
-        ways = {"empty": b"", "half": content[: len(content) // 2], "not UTF-8": b"\xff\xfe\x00", "noise": noise}
+        ways = {
+            "empty": b"",
+            "half": content[: len(content) // 2],
+            "not UTF-8": b"\xff\xfe\x00",
+            "noise": noise,
+        }
         content = ways.get(way, way.encode())
     path.write_bytes(content)
 
@@ -109,7 +114,10 @@ def test_damaged_file_of_an_interrupted_run(interrupted, small_run, name, tmp_pa
         damage(folder / name, way)
         with contextlib.suppress(EginError):  # a table is made of what can be read
             make_report(find_runs([folder]))
-        if name.endswith(("folds.json", "csv")) and way not in ("noise", FLIPS[1]):  # written again by a whole run
+        if name.endswith(("folds.json", "csv")) and way not in (
+            "noise",
+            FLIPS[1],
+        ):  # written again by a whole run
             continue
         message = outcome(folder, small_run)
         assert message == "same" or str(folder) in message, way
@@ -119,7 +127,9 @@ def test_settings_are_sealed(small_run, tmp_path):
     folder = shutil.copytree(small_run, tmp_path / "run")
     text = (folder / "run.json").read_text()
     (folder / "run.json").write_text(text.replace('"hidden_dim": 8', '"hidden_dim": 9'))
-    with pytest.raises(ConfigError, match=f"damaged .*type the options of the run again, with hydra.run.dir={folder}"):
+    with pytest.raises(
+        ConfigError, match=f"damaged .*type the options of the run again, with hydra.run.dir={folder}"
+    ):
         resume_here(folder)
 
 
@@ -136,7 +146,9 @@ def test_entries_that_are_missing_or_of_another_type(small_run, name, tmp_path):
         for content in contents:
             (folder / name).write_text(json.dumps(content))
             if name == "summary.json":
-                assert (RunDir(folder).load_finished(settings) is None) == (key != "crc32" or "crc32" in content)
+                assert (RunDir(folder).load_finished(settings) is None) == (
+                    key != "crc32" or "crc32" in content
+                )
             elif key in needed:
                 with pytest.raises(ConfigError, match="run.json: damaged"):
                     resume_here(folder)

@@ -155,7 +155,11 @@ def test_tables_print_no_control_characters_and_resolve_nothing(small_run, monke
     monkeypatch.setenv("SECRET", "of mine")
     folder = shutil.copytree(small_run, tmp_path / "run")
     record = json.loads((folder / "run.json").read_text())
-    record |= {"model": "\x1b[2J${oc.env:SECRET}", "overrides": ["seed=\x07"], "choices": {"model": "\u202eg"}}
+    record |= {
+        "model": "\x1b[2J${oc.env:SECRET}",
+        "overrides": ["seed=\x07"],
+        "choices": {"model": "\u202eg"},
+    }
     (folder / "run.json").write_text(json.dumps(record))
     (folder / "error.txt").write_text("\x1b]0;title\x07")
     (run,) = find_runs([folder])
@@ -190,7 +194,9 @@ def test_weights_of_others_build_nothing_but_a_model(small_run, canary, tmp_path
 def test_trusted_directory_may_name_other_classes(small_run, tmp_path, monkeypatch):
     """With trust=true the class is imported: so the silence of the canary elsewhere means something."""
     canary = tmp_path / "canary"
-    (tmp_path / "theirs.py").write_text(f"open({str(canary)!r}, 'w').close()\nfrom egin_dgl.models import GIN\n")
+    (tmp_path / "theirs.py").write_text(
+        f"open({str(canary)!r}, 'w').close()\nfrom egin_dgl.models import GIN\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     spec = RunDir(small_run).load_spec()
     spec.settings["model"]["_target_"] = "theirs.GIN"

@@ -50,7 +50,9 @@ def train(spec: RunSpec, path: str | Path, budget: CpuBudget | None = None, trus
     """
     reproducible = spec.settings["reproducible"]
     if spec.settings["cv"].get("refit"):
-        raise ConfigError("cv=refit needs run=DIR, the directory of the cross-validation whose settings it takes")
+        raise ConfigError(
+            "cv=refit needs run=DIR, the directory of the cross-validation whose settings it takes"
+        )
     if not arithmetic.computes(reproducible):
         return in_fresh_process(reproducible, cross_validate, spec, path, budget, trust)
     return cross_validate(spec, path, budget, trust)
@@ -103,7 +105,11 @@ def log_dataset(dataset: GraphDataset, settings: Settings) -> None:
 
 
 def train_all_folds(
-    experiment: Experiment, splits: Mapping[int, Split], settings: Settings, run: RunDir, budget: CpuBudget | None
+    experiment: Experiment,
+    splits: Mapping[int, Split],
+    settings: Settings,
+    run: RunDir,
+    budget: CpuBudget | None,
 ) -> list[FoldResult]:
     """Train the folds in parallel on the cores of the budget."""
     budget = budget or CpuBudget(len(cores()))

@@ -14,7 +14,9 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
 
-ALIASES = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # the plugin with the defaults of conf/hydra/sweeper
+ALIASES = {
+    "hydra/sweeper=optuna": "hydra/sweeper=search"
+}  # the plugin with the defaults of conf/hydra/sweeper
 TRUST = "trust=true"
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
 REFIT = ("cv=refit", "device=", "hydra.run.dir=")

@@ -35,7 +35,9 @@ def resume(arguments: TrainArguments) -> None:
     assert arguments.resume is not None
     run, sweep = RunDir(arguments.resume), SweepDir(arguments.resume)
     if not (run.exists or sweep.exists):
-        raise ConfigError(f"{run.path} is not the directory of a run or a sweep: it has no run.json or sweep.json")
+        raise ConfigError(
+            f"{run.path} is not the directory of a run or a sweep: it has no run.json or sweep.json"
+        )
     if not arguments.trust:
         check_links(run.path)
     if sweep.exists:

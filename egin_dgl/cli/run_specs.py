@@ -88,13 +88,18 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
         config: configuration of the multirun, with Hydra's node.
     """
     hydra = config.hydra
-    typed = [*(f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items()), *hydra.overrides.task]
+    typed = [
+        *(f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items()),
+        *hydra.overrides.task,
+    ]
     values: dict[str, list[str]] = {}
     swept = set()
     for override in OverridesParser.create().parse_overrides(typed):
         key = override.get_key_element()
         if override.is_sweep_override() and not override.is_discrete_sweep():
-            raise ConfigError(f"{override.input_line}: a grid takes lists of values; intervals are for a search")
+            raise ConfigError(
+                f"{override.input_line}: a grid takes lists of values; intervals are for a search"
+            )
         swept |= {key} if override.is_sweep_override() else set()
         each = override.sweep_string_iterator() if key in swept else [override.get_value_element_as_str()]
         values[key] = [f"{key}={value}" for value in each]
@@ -104,7 +109,9 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
             jobs.append(compose_job(hydra, number, list(point)))
         except EginError as error:
             varied = " ".join(word for word, key in zip(point, values, strict=True) if key in swept)
-            raise ConfigError(f"job {number + 1} ({varied}): {one_line(error)}; no job was started") from error
+            raise ConfigError(
+                f"job {number + 1} ({varied}): {one_line(error)}; no job was started"
+            ) from error
     return jobs
 
 

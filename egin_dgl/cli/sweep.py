@@ -66,7 +66,9 @@ def record_sweep(config: DictConfig) -> None:
 def check_search(config: DictConfig) -> None:
     direction = config.hydra.sweeper.direction
     if not OmegaConf.select(config, "cv.validation"):
-        raise ConfigError("a search maximizes the validation score, and this cv has no validation set; use cv=ten_fold")
+        raise ConfigError(
+            "a search maximizes the validation score, and this cv has no validation set; use cv=ten_fold"
+        )
     if getattr(direction, "name", direction) != "maximize":
         raise ConfigError(f"a score is maximized: use hydra.sweeper.direction=maximize, not {direction}")
 

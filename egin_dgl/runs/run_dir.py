@@ -30,7 +30,7 @@ from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
 from egin_dgl.runs.json_file import checksum, read_object, write_object
-from egin_dgl.runs.settings import SPEC, RunSpec, Settings, result_settings
+from egin_dgl.runs.settings import SPEC, RunSpec, Settings, Types, result_settings
 
 if TYPE_CHECKING:
     from egin_dgl.runs.fold_dir import FoldDir
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
-RECORD = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
+RECORD: Types = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
 SETTINGS_CHECKSUM = "settings_crc32"
 SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 

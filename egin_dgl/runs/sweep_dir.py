@@ -62,7 +62,8 @@ class SweepDir:
         if self.exists:
             before = self.load()
             points = [
-                [(job.name, result_settings(job.spec.settings)) for job in one.jobs] for one in (before, record)
+                [(job.name, result_settings(job.spec.settings)) for job in one.jobs]
+                for one in (before, record)
             ]
             if before.is_search != record.is_search or points[0] != points[1]:
                 raise ConfigError(f"{self.path} holds a sweep with other jobs; use a new directory")
