@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from running import ROOT, SMALL, command, run_here
+from running import ROOT, SMALL, command, edit_settings, run_here
 
 from egin_dgl import reproducibility
-from egin_dgl.cli.overrides import with_those_resumed
+from egin_dgl.cli.overrides import requested_arithmetic
 from egin_dgl.errors import ConfigError
 
 # Two processors, as the libraries see them: one with AVX2 and one without.
@@ -133,8 +133,7 @@ def test_python_call_equals_the_command(swept, tmp_path):
 
 def test_run_resumes_bitwise_on_the_other_processor(swept, tmp_path):
     folder = truncated(swept["any"], tmp_path / "run")
-    with (folder / ".hydra" / "overrides.yaml").open("a") as overrides:
-        overrides.write("- trainer.fold_workers=2\n")
+    edit_settings(folder, lambda settings: settings["trainer"].update(fold_workers=2))
     done = command(f"resume={folder}", **OLDER)
     assert done.returncode == 0, done.stderr
     assert digits(folder) == digits(swept["any"])
@@ -154,7 +153,7 @@ def test_avx2_warns_on_other_processors(tmp_path):
     done = command(*TINY, "reproducible=avx2", f"hydra.run.dir={tmp_path / 'run'}")
     assert done.returncode == 0, done.stderr
     kept = "intel" in reproducibility.processor_name().lower()
-    assert ("kept by Intel's processors only" in done.stdout + done.stderr) == (not kept)
+    assert ("holds on processors of Intel only" in done.stdout + done.stderr) == (not kept)
     folder = truncated(tmp_path / "run", tmp_path / "theirs")
     ours = record(folder)
     ours["arithmetic"]["processor"] = "AMD EPYC 9"
@@ -176,14 +175,19 @@ def test_invalid_value_lists_the_valid_ones(value, tmp_path):
         run_here(tmp_path, *SMALL, f"reproducible={value}")
 
 
-def test_setting_is_read_from_command_line_or_resumed_run(tmp_path):
-    (tmp_path / ".hydra").mkdir()
-    (tmp_path / ".hydra" / "overrides.yaml").write_text("- model=gin\n- reproducible=any\n")
+def test_arithmetic_of_a_command_or_of_the_directory_it_resumes_is_known_before_torch(tmp_path):
     resume = [f"resume={tmp_path}"]
-    assert reproducibility.parse_reproducible(with_those_resumed(resume)) == "any"
-    asked = {"hydra": [], "task": ["reproducible=avx2", "seed=0,1"], "trials": None}
-    (tmp_path / "sweep.json").write_text(json.dumps(asked, indent=1))
-    assert reproducibility.parse_reproducible(with_those_resumed(resume)) == "avx2"
+    assert requested_arithmetic(resume) is None
+    for content, expected in (
+        ("[", None),
+        ('{"settings": {"reproducible": "any"}}', "any"),
+        ('{"settings": {"reproducible": {}}}', None),
+    ):
+        (tmp_path / "run.json").write_text(content)
+        assert requested_arithmetic(resume) == expected
+    jobs = [{"settings": {"reproducible": "avx2"}}] * 2
+    (tmp_path / "sweep.json").write_text(json.dumps({"jobs": jobs}))
+    assert requested_arithmetic(resume) == "avx2"
     assert (
         reproducibility.parse_reproducible(["reproducible=any", "model=gin", "reproducible=avx2"]) == "avx2"
     )
