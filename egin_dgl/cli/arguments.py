@@ -12,7 +12,7 @@ from egin_dgl.options import Options
 T = TypeVar("T", bound=Options)
 
 
-def parse_arguments(kind: type[T], arguments: Sequence[str]) -> T:
+def parse_options(kind: type[T], arguments: Sequence[str]) -> T:
     """The options that the arguments give."""
     given: dict[str, Any] = {}
     _, overrides = split_config_dir(arguments)  # which `main` has made importable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from egin_dgl.cli.arguments import help_text, parse_arguments
+from egin_dgl.cli.arguments import help_text, parse_options
 from egin_dgl.errors import ConfigError
 from egin_dgl.options import Device, Flag, Options
 
@@ -37,7 +37,7 @@ def main() -> None:
     if {"-h", "--help"} & set(sys.argv):
         print(help_text(ExplainOptions, str(__doc__)))
     else:
-        explain_prediction(parse_arguments(ExplainOptions, sys.argv[1:]))
+        explain_prediction(parse_options(ExplainOptions, sys.argv[1:]))
 
 
 def explain_prediction(options: ExplainOptions) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from egin_dgl.cli.arguments import help_text, parse_arguments
+from egin_dgl.cli.arguments import help_text, parse_options
 from egin_dgl.options import Count, Device, Flag, Options
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     if {"-h", "--help"} & set(sys.argv):
         print(help_text(PredictOptions, str(__doc__)))
     else:
-        predict_graphs(parse_arguments(PredictOptions, sys.argv[1:]))
+        predict_graphs(parse_options(PredictOptions, sys.argv[1:]))
 
 
 def predict_graphs(options: PredictOptions) -> None:
