@@ -61,7 +61,7 @@ def run(recipe: str, size: str) -> None:
     """One fold a core, by joblib; what was interrupted goes on."""
     folder = RUNS / f"{recipe}-{size}"
     asked = ["-m", *words(recipe, size), "hydra/launcher=joblib", "trainer.fold_workers=1"]
-    if SweepDir(folder).is_there:
+    if SweepDir(folder).exists:
         asked = [f"resume={folder}"]
     else:
         asked.append(f"hydra.sweep.dir={folder}")

@@ -7,11 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from egin_dgl.cli.app import train
+from egin_dgl.cli.run_specs import make_spec
 from egin_dgl.runs.history_file import read_history
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,9 +56,16 @@ def start(*options, **popen):
     return subprocess.Popen([sys.executable, SCRIPT, *seeded(options)], **(quiet | popen))
 
 
-def run_here(folder, *options):
+def make_run_spec(*options):
+    """Return what a command with these options records; label-free overrides are those given."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return train(compose("train", ["trainer.fold_workers=1", *seeded(options)]), folder)
+        cfg = compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=True)
+    app = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
+    return replace(make_spec(app, cfg.hydra), overrides=list(options))
+
+
+def run_here(folder, *options):
+    return train(make_run_spec(*seeded(options)), folder)
 
 
 def same_numbers(one: Path, two: Path):

@@ -8,8 +8,6 @@ import pydoc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
 from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
@@ -115,26 +113,3 @@ def locate(name: object, group: str) -> Callable:
             f"{group}._target_ must be the dotted name of a class or function, got {format_value(name)}"
         )
     return target
-
-
-def validate_config(cfg: DictConfig) -> DictConfig:
-    """A composed configuration with valid values; interpolations remain where their values need no change."""
-    settings: Any = OmegaConf.to_container(cfg, resolve=True)
-    valid, found = flatten(validate_settings(settings)), cfg.copy()
-    for name, value in flatten(settings).items():
-        if repr(valid[name]) != repr(value):
-            OmegaConf.update(found, name, valid[name], merge=False)
-    return found
-
-
-def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by `group.option`, or by the name of an option outside of groups."""
-    found = {}
-    for name, value in settings.items():
-        inner = (
-            {f"{name}.{key}": one for key, one in value.items()}
-            if isinstance(value, Mapping)
-            else {name: value}
-        )
-        found.update(inner)
-    return found

@@ -71,7 +71,7 @@ def words_of(command: str, root: Path) -> list[str]:
 
 def in_folder(words: list[str], folder: Path) -> list[str]:
     """A training command that runs in `folder`, or goes on with what was begun there."""
-    if SweepDir(folder).is_there or RunDir(folder).holds_a_run:
+    if SweepDir(folder).exists or RunDir(folder).exists:
         return [*words[:2], f"resume={folder}"]
     return [*words, f"hydra.{'sweep' if '-m' in words else 'run'}.dir={folder}"]
 

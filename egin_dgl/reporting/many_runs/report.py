@@ -9,13 +9,13 @@ from rich.console import Console
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.named import written
 from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet, rank
 from egin_dgl.reporting.many_runs.csv_table import long_csv
 from egin_dgl.reporting.many_runs.figure import results_figure
 from egin_dgl.reporting.many_runs.renderers import Sheet, latex, markdown, print_sheet, say
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import Run, find_runs
+from egin_dgl.text import display_path
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def write_report(report: Report, folder: str | Path, console: Console) -> None:
     write_text(folder / "table.csv", long_csv(first))
     with atomic_path(folder / "table.png") as temporary:
         results_figure(first).savefig(temporary, format="png", dpi=120)
-    say(console, f"table.md, table.tex, table.csv, table.png in {written(folder)}")
+    say(console, f"table.md, table.tex, table.csv, table.png in {display_path(folder)}")
 
 
 def publish_sweep(folder: str | Path, console: Console) -> list[Run]:

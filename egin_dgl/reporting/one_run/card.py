@@ -8,13 +8,13 @@ from egin_dgl import arithmetic
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
 from egin_dgl.reporting.one_run.terminal import between, chosen_on, what_is_chosen
-from egin_dgl.runs.run_dir import RunDir, well_formed
+from egin_dgl.runs.run_dir import RunDir, is_described
 
 
 def write_card(run: RunDir) -> None:
     """From the files of a run that has ended."""
-    record, summary = (json.loads(path.read_text(encoding="utf-8")) for path in (run.record, run.summary))
-    write_text(run.card, card(record, summary, command(run), run.path))
+    record, summary = (json.loads(path.read_text(encoding="utf-8")) for path in (run.run_json, run.summary))
+    write_text(run.card, card(record, summary, record["overrides"], run.path))
 
 
 def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
@@ -48,12 +48,7 @@ def versions_of(record: dict) -> dict:
 def machine(record: dict) -> str:
     """The processor; earlier versions did not note it."""
     known = record.get("arithmetic")
-    return arithmetic.in_words(known) if known is not None and well_formed(known) else "an unknown processor"
-
-
-def command(run: RunDir) -> list[str]:
-    """The words that started it; nothing where it was not started by a command."""
-    return run.started_with() if run.words.is_file() else []
+    return arithmetic.in_words(known) if known is not None and is_described(known) else "an unknown processor"
 
 
 def origin_line(record: dict) -> str:
