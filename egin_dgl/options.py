@@ -115,7 +115,7 @@ class Options(BaseModel):
     model_config = STRICT
     group: ClassVar[str] = ""  # prefix of the names in messages
 
-    def __init__(self, **values: Any):
+    def __init__(self, /, **values: Any):
         try:
             super().__init__(**values)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Ways to run the app in tests: as a command in a process of its own, or right here.
+"""Ways to run the app in tests: as a command in a process of its own, or in this process.
 
 Tests take them as the fixtures of these names, which mark them as tests of trained numbers.
 """
@@ -14,8 +14,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from egin_dgl.cli.app import train
-from egin_dgl.cli.run_specs import make_spec
+from egin_dgl.cli.run_specs import make_spec, validate_recorded
 from egin_dgl.runs.history_file import read_history
+from egin_dgl.runs.run_dir import RunDir
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "train.py"
@@ -29,17 +30,17 @@ SMALL = [
 ]
 
 
-seed = 0  # of what is trained; pytest --seed N
+seed = 0  # of all training; pytest --seed N
 
 
 def seeded(options):
-    """With the seed that was asked for, unless the options name one themselves or go on with a run that has one."""
-    own = any(option.startswith(("seed=", "resume=")) for option in options)
+    """Add the seed of the test session, unless the options have one or resume a run that has one."""
+    own = any(option.startswith(("seed=", "resume=", "run=")) for option in options)
     return options if own or seed == 0 else (*options, f"seed={seed}")
 
 
 def command(*options, timeout=300, cwd=None, **environment):
-    """scripts/train.py with these options, to its end."""
+    """Run scripts/train.py with these options to its end."""
     return subprocess.run(
         [sys.executable, SCRIPT, *seeded(options)],
         cwd=cwd,
@@ -51,13 +52,13 @@ def command(*options, timeout=300, cwd=None, **environment):
 
 
 def start(*options, **popen):
-    """scripts/train.py with these options, left running."""
+    """Start scripts/train.py with these options."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen([sys.executable, SCRIPT, *seeded(options)], **(quiet | popen))
 
 
-def make_run_spec(*options):
-    """Return what a command with these options records; label-free overrides are those given."""
+def run_spec(*options):
+    """Return what a command with these options records in run.json."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         cfg = compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=True)
     app = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
@@ -65,7 +66,25 @@ def make_run_spec(*options):
 
 
 def run_here(folder, *options):
-    return train(make_run_spec(*seeded(options)), folder)
+    """Train in this process."""
+    return train(run_spec(*seeded(options)), folder)
+
+
+def resume_here(folder, trust=False):
+    """Resume a run in this process, as `resume=DIR` does."""
+    run = RunDir(folder)
+    spec = validate_recorded(run.load_spec(), folder, trust)
+    with run.lock():
+        return train(spec, folder, trust=trust)
+
+
+def edit_settings(folder, change):
+    """Change the settings of run.json in place, without their checksum."""
+    path = RunDir(folder).run_json
+    record = json.loads(path.read_text())
+    change(record["settings"])
+    record.pop("settings_crc32")
+    path.write_text(json.dumps(record))
 
 
 def same_numbers(one: Path, two: Path):

@@ -293,8 +293,9 @@ def test_settings_of_a_run_directory_are_plain_values(recorded):
         ("dataset.name", "../MUTAG", "dataset.name must be a name without a path"),
         ("dataset.url", "http://127.0.0.1/x", "dataset.url must be the default"),
         ("evil", 1, "there is no option 'evil'"),
+        ("self", 1, "there is no option 'self'"),
         ("model", None, "model must be a group of options"),
-        ("cv.fold", list(range(20_000)), "more than 10000 values"),
+        ("cv.fold", list(range(50_000)), "more than 100000 characters"),
     ],
 )
 def test_settings_of_a_run_directory_call_nothing_else(recorded, place, value, message):

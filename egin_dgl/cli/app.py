@@ -24,7 +24,7 @@ from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.predictions_file import write_predictions
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
-from egin_dgl.text import display_path
+from egin_dgl.text import escape_control
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.fresh_process import in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
@@ -138,4 +138,4 @@ def print_summary(summary: dict, path: Path) -> None:
     console.print(summary_table(summary, console.width))
     console.print(metrics_line(summary), highlight=False)
     size = f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in"
-    console.print(size, display_path(path), soft_wrap=True)
+    console.print(size, escape_control(path), soft_wrap=True)

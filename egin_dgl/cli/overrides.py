@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from egin_dgl.cli.user_config import split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
-from egin_dgl.text import quote_argument
 
 ALIASES = {
     "hydra/sweeper=optuna": "hydra/sweeper=search"
@@ -62,6 +62,8 @@ def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
         raise ConfigError("run=DIR is for cv=refit, which trains one model with the settings of that run")
     if run is not None and (wrong := [word for word in overrides if not word.startswith(REFIT)]):
         raise ConfigError(f"cv=refit takes its options from run=DIR: leave out {' '.join(wrong)}")
+    if any("\ud800" <= character <= "\udfff" for character in resume or run or ""):
+        raise ConfigError("the name of the directory is not UTF-8, which TensorBoard needs: rename it")
     paths = [None if value is None else Path(value) for value in (resume, run)]
     return TrainArguments(paths[0], paths[1], trust, config_dir, overrides)
 
@@ -110,6 +112,6 @@ def resume_arguments(directory: str | Path) -> str:
     config_dir, _ = split_config_dir(sys.argv[1:])
     path = os.path.relpath(directory)
     if SweepDir(Path(directory)).exists and SweepDir(Path(directory)).load().is_search:
-        return f"the same command with {quote_argument(f'hydra.sweep.dir={path}')}"
+        return f"the same command with {shlex.quote(f'hydra.sweep.dir={path}')}"
     own = ["--config-dir", os.path.relpath(config_dir), TRUST] if config_dir else []
-    return " ".join(map(quote_argument, [f"resume={path}", *own]))
+    return shlex.join([f"resume={path}", *own])

@@ -26,7 +26,7 @@ from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec, Settings
-from egin_dgl.text import display_path
+from egin_dgl.text import escape_control
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.fresh_process import in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget
@@ -160,7 +160,7 @@ def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> d
         "protocols": {},
         "metrics": {},
         "refit": {
-            "of": display_path(plan.origin),
+            "of": escape_control(plan.origin),
             "graphs": len(dataset),
             "epochs": plan.epochs,
             "C": plan.penalty,
@@ -209,6 +209,6 @@ def print_refit(summary: dict, path: Path) -> None:
     if refit["temperature"] is None:
         console.print("probabilities are not calibrated: the run had no validation sets", highlight=False)
     console.print(
-        f"no graph is left for testing: expect the scores of that run; in {display_path(path)}",
+        f"no graph is left for testing: expect the scores of that run; in {escape_control(path)}",
         soft_wrap=True,
     )

@@ -19,8 +19,11 @@ TYPE_NAMES = {
 }
 
 
-def write_object(path: Path, content: dict) -> None:
-    write_text(path, json.dumps(content | {CHECKSUM: checksum(content)}, indent=1) + "\n")
+def write_object(path: Path, content: dict, sealed: bool = True) -> None:
+    """Write an object; `sealed` with a checksum of all entries."""
+    if sealed:
+        content = content | {CHECKSUM: checksum(content)}
+    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def read_object(path: Path, types: Mapping[str, type | tuple[type, ...]]) -> dict:

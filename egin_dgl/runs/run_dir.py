@@ -29,7 +29,7 @@ from egin_dgl import arithmetic
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
-from egin_dgl.runs.json_file import read_object, write_object
+from egin_dgl.runs.json_file import checksum, read_object, write_object
 from egin_dgl.runs.settings import SPEC, RunSpec, Settings, result_settings
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
 RECORD = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
+SETTINGS_CHECKSUM = "settings_crc32"
 SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 
 
@@ -120,8 +121,9 @@ class RunDir:
         versions |= {name: installed_version(name) for name in PACKAGES}
         model, dataset = (spec.choices.get(name, "?") for name in ("model", "dataset"))
         labels = {"model": model, "dataset": str(spec.settings["dataset"].get("name") or dataset)}
-        content = {**labels, **spec.to_json(), **extra, "data_sha256": None}
-        write_object(self.run_json, content | {"versions": versions, "arithmetic": arithmetic.described()})
+        content = {**labels, **spec.to_json(), **extra, "data_sha256": None, "versions": versions}
+        content |= {"arithmetic": arithmetic.described(), SETTINGS_CHECKSUM: checksum(spec.settings)}
+        write_object(self.run_json, content, sealed=False)
 
     def register_data(self, model: str, dataset: str, digest: str) -> None:
         """Add the names for tables and the hash of the data, or check that the data is the same."""
@@ -130,7 +132,7 @@ class RunDir:
             raise ConfigError(f"{self.path} holds a run on other data; use a new directory")
         known = content | {"model": model, "dataset": dataset, "data_sha256": digest}
         if known != content:
-            write_object(self.run_json, known)
+            write_object(self.run_json, known, sealed=False)
 
     def check_same(self, settings: Settings) -> None:
         before = self.read_record()
@@ -155,7 +157,10 @@ class RunDir:
     def read_record(self) -> dict:
         """Return the content of run.json."""
         try:
-            return read_object(self.run_json, RECORD)
+            content = read_object(self.run_json, RECORD)
+            if content.get(SETTINGS_CHECKSUM) not in (None, checksum(content["settings"])):
+                raise ConfigError(f"{self.run_json}: damaged (the checksum of the settings does not match)")
+            return content
         except ConfigError as error:
             raise ConfigError(
                 f"{error}; remove it and type the options of the run again, with hydra.run.dir={self.path}"

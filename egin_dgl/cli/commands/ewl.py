@@ -21,10 +21,10 @@ NUM_GRAPHS = {"audit": 0, "compare": 2, "draw": 1}
 
 
 def main() -> None:
-    entrypoint.run_app(run_command, conf_dir(), "train")
+    entrypoint.run_app(run_ewl, conf_dir(), "train")
 
 
-def run_command() -> None:
+def run_ewl() -> None:
     options = parse(sys.argv[1:])
     overrides = [*search_path(options.config_dir), *(one for one in options.arguments if "=" in one)]
     numbers = [parse_number(one) for one in options.arguments if "=" not in one]

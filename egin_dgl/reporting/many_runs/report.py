@@ -15,7 +15,7 @@ from egin_dgl.reporting.many_runs.figure import results_figure
 from egin_dgl.reporting.many_runs.renderers import Sheet, latex, markdown, print_sheet, say
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import Run, find_runs
-from egin_dgl.text import display_path
+from egin_dgl.text import escape_control
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def write_report(report: Report, folder: str | Path, console: Console) -> None:
     write_text(folder / "table.csv", long_csv(first))
     with atomic_path(folder / "table.png") as temporary:
         results_figure(first).savefig(temporary, format="png", dpi=120)
-    say(console, f"table.md, table.tex, table.csv, table.png in {display_path(folder)}")
+    say(console, f"table.md, table.tex, table.csv, table.png in {escape_control(folder)}")
 
 
 def publish_sweep(folder: str | Path, console: Console) -> list[Run]:
