@@ -32,9 +32,10 @@ def swept(command, tmp_path_factory):
 def fail(folder, name):
     """A job of the same sweep with a width that is none."""
     job = folder / name
-    shutil.copytree(folder / "0_gin_bonds" / ".hydra", job / ".hydra")
-    for note in (job / ".hydra").iterdir():
-        note.write_text(re.sub(r"(model\.hidden_dim=|  hidden_dim: )8", r"\g<1>0", note.read_text()))
+    job.mkdir()
+    text = (folder / "0_gin_bonds" / "run.json").read_text()
+    text = re.sub(r"(model\.hidden_dim=|\"hidden_dim\": )8", r"\g<1>0", text)
+    (job / "run.json").write_text(re.sub(r",\s+\"settings_crc32\": \d+", "", text))
     (job / "error.txt").write_text("model: hidden_dim must be a positive integer, got 0\n")
 
 

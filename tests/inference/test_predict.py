@@ -148,7 +148,7 @@ def test_a_class_that_the_run_does_not_know_is_kept_and_counted(molecules, tmp_p
     ("words", "told"),
     [
         (["input=x.csv"], "needed: run="),
-        (["run=nowhere", "input=x.csv"], "nowhere is not the folder of a run"),
+        (["run=nowhere", "input=x.csv"], "nowhere is not the directory of a run"),
         (["run=RUN", "input=absent.csv"], "absent.csv"),
         (["run=RUN", "input=x.csv", "fold=7"], "no finished fold 7; there are 0, 1, 2"),
         (["run=RUN", "input=x.csv", "fold=x"], "fold must be a whole number"),
