@@ -34,7 +34,7 @@ def format_error(
             schema = mapping.get("properties", {}).get(place) or mapping.get("additionalProperties", {})
             names, value = [*names, str(place)], value[place]
     if any(is_unknown):
-        known = sorted(find_mapping(schema)["properties"])
+        known = sorted(find_mapping(schema).get("properties", ()))
         name = ".".join([*names, str(last)])
         return f"there is no option {name!r}; valid: {', '.join(known) or 'none'}{did_you_mean(str(last), known)}"
     if first["type"] == "missing":
@@ -67,9 +67,9 @@ def describe_type(schema: dict) -> str:
         return f"one of {', '.join(names)}" if len(names) > 2 else " or ".join(names)
     kind, keys = schema.get("type", ""), ", ".join(schema.get("properties", ()))
     text = schema.get("format") or " ".join([TYPE_NAMES.get(kind, kind), *describe_bounds(schema)])
-    if kind == "array" and schema["minItems"] == schema.get("maxItems"):
-        text += f" of {schema['minItems']}"
-    if kind == "array" and schema["items"]:
+    if "maxItems" in schema:  # which is also minItems
+        text += f" of {schema['maxItems']}"
+    if schema.get("items"):
         text += f", each {describe_type(schema['items'])}"
     if kind == "object":
         return f"{text} of {keys}" if keys else text

@@ -105,13 +105,8 @@ TORCH_TYPES: dict[str, Any] = {
     "power": Positive,
     "threshold_mode": Literal["rel", "abs"],
 }
-TORCH_ARGUMENTS = (
-    "params",
-    "optimizer",
-    "schedulers",
-    "lr_lambda",
-    "scale_fn",
-)  # given by code, not by options
+# Given by code, not by options.
+TORCH_ARGUMENTS = ("params", "optimizer", "schedulers", "lr_lambda", "scale_fn")
 
 
 class Options(BaseModel):
@@ -120,7 +115,7 @@ class Options(BaseModel):
     model_config = STRICT
     group: ClassVar[str] = ""  # prefix of the names in messages
 
-    def __init__(self, **values: Any):
+    def __init__(self, /, **values: Any):
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -189,9 +184,14 @@ def resolve_annotations(function: Callable) -> dict[str, Any]:
 def is_plain(hint: Any) -> bool:
     """Whether values of a configuration can fit: numbers, text, booleans, and lists and mappings of these."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated or origin in (Union, UnionType, Sequence, list, tuple, Mapping, dict):
-        return any(is_plain(one) for one in arguments if one is not NoneType)
-    return origin is Literal or is_typeddict(hint) or hint in (Any, bool, int, float, str, os.PathLike)
+    if origin is Annotated:
+        return is_plain(arguments[0])
+    if origin in (Union, UnionType):
+        return any(map(is_plain, arguments))
+    if origin in (Sequence, list, tuple, Mapping, dict):
+        return all(is_plain(one) for one in arguments if one is not Ellipsis)
+    plain = (Any, bool, int, float, str, list, dict, os.PathLike)
+    return origin is Literal or is_typeddict(hint) or hint in plain
 
 
 def as_option(hint: Any) -> Any:
@@ -200,7 +200,7 @@ def as_option(hint: Any) -> Any:
     if hint is bool:
         return Flag
     if origin in (Union, UnionType):
-        return reduce(or_, map(as_option, arguments))
+        return reduce(or_, [as_option(one) for one in arguments if one is NoneType or is_plain(one)])
     if origin is tuple and Ellipsis not in arguments:
         return Annotated[list[arguments[0]], Field(min_length=len(arguments), max_length=len(arguments))]  # type: ignore[valid-type]
     if origin in (Sequence, list, tuple):

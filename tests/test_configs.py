@@ -1,5 +1,6 @@
 """Every shipped YAML file composes, and every model, optimizer and scheduler takes one step."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,9 @@ def test_help_explains_every_option():
         for group in ("trainer", "cv", "dataset", "ewl", "scheduler", "optimizer"):
             for name in cfg[group]:
                 if not name.startswith("_") and (group, name) not in {("trainer", "model"), ("cv", "grid")}:
-                    assert len(lines[f"{group}.{name}"].split("  ")) > 1, name  # a comment after the default
+                    assert re.fullmatch(r"\s+\S+=\S.* \S.*", lines[f"{group}.{name}"]), (
+                        name
+                    )  # default and comment
             assert (
                 lines[group].startswith(f"{group}=") and ", ".join(list_choices(group, CONF)) in lines[group]
             )

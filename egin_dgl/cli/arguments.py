@@ -1,42 +1,58 @@
-"""Arguments `name=value` of commands without a configuration; their options are the fields of a pydantic model."""
+"""Commands whose arguments are `name=value`: the options are the fields of a pydantic model."""
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import yaml
+from pydantic import Field
 
 from egin_dgl.cli.user_config import split_config_dir
 from egin_dgl.errors import ConfigError
-from egin_dgl.options import Options
+from egin_dgl.options import Device, Flag, Options
 
 T = TypeVar("T", bound=Options)
 
 
-def parse_arguments(kind: type[T], arguments: Sequence[str]) -> T:
-    """The options that the arguments give."""
-    given: dict[str, Any] = {}
+class TrainedRunOptions(Options):
+    """Options of commands that apply a trained run to graphs in a file."""
+
+    run: str = Field(description="directory of a run")
+    input: str = Field(
+        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
+    )
+    fold: int | None = Field(None, description="model of one fold; null: the mean over all folds")
+    device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
+    trust: Flag = Field(False, description="let the directory name model classes of other packages")
+
+
+def run_with_options(function: Callable[[T], None], kind: type[T], usage: str) -> None:
+    """Call a function with the options in sys.argv, or print the help."""
+    if {"-h", "--help"} & set(sys.argv):
+        print(help_text(kind, usage))
+    else:
+        function(parse_options(kind, sys.argv[1:]))
+
+
+def parse_options(kind: type[T], arguments: Sequence[str]) -> T:
+    """The options that the arguments give; text is taken as it is, other values are YAML."""
+    given = {}
     _, overrides = split_config_dir(arguments)  # which `main` has made importable
     for override in overrides:
         name, _, value = override.partition("=")
         annotation = kind.model_fields[name].annotation if name in kind.model_fields else None
         is_text = annotation is str or (annotation == str | None and value not in ("", "null"))
-        given[name] = value if is_text else parse_yaml(name, value)
+        try:
+            given[name] = value if is_text else yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"{name} cannot be {value!r}") from None
     return kind(**given)
-
-
-def parse_yaml(name: str, value: str) -> Any:
-    try:
-        return yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise ConfigError(f"{name} cannot be {value!r}") from None
 
 
 def help_text(kind: type[Options], usage: str) -> str:
     """The page of `--help`, a line per option."""
     lines = [usage, ""]
     for name, field in kind.model_fields.items():
-        default = (
-            "" if field.is_required() else f" (default: {yaml.safe_dump(field.default).splitlines()[0]})"
-        )
-        lines.append(f"  {name + '=':<12} {field.description}{default}")
+        default = "" if field.is_required() else yaml.safe_dump(field.default).splitlines()[0]
+        lines.append(f"  {name + '=':<12} {field.description}{default and f' (default: {default})'}")
     return "\n".join(lines)

@@ -33,15 +33,11 @@ def check_overrides(arguments: Sequence[str], config_dir: Path) -> None:
         if equals and not option.strip("+~ "):
             raise ConfigError(f"{override!r} names no option: write OPTION=VALUE")
         group = option.lstrip("+~").partition("@")[0]
-        if (
-            equals
-            and (config_dir / group).is_dir()
-            and not option.startswith("~")
-            and not is_choice(override)
-        ):
-            raise ConfigError(
-                f"{group} must be one of {', '.join(list_choices(group, config_dir))}, got {value!r}"
-            )
+        choices = list_choices(group, config_dir)
+        if choices and option.startswith("~"):
+            raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
+        if choices and equals and not is_choice(override):
+            raise ConfigError(f"{group} must be one of {', '.join(choices)}, got {value!r}")
         if option.lstrip("+").startswith("hydra.sweeper."):
             check_sweeper(option.lstrip("+"), parse_value(override))
     if "hydra/launcher=submitit_slurm" in arguments and shutil.which("srun") is None:
@@ -51,20 +47,15 @@ def check_overrides(arguments: Sequence[str], config_dir: Path) -> None:
 
 
 def check_sweeper(option: str, value: Any) -> None:
-    """Options of hydra/sweeper=optuna, which checks types only."""
-    from egin_dgl.options import (
-        Count,
-        CountOrZero,
-        Fraction,
-        Options,
-    )  # here, as pydantic takes 0.1 s to load
+    """Validate an option of hydra/sweeper=optuna, which checks types only."""
+    from egin_dgl import options  # here, as pydantic takes 0.1 s to load
 
-    class SweeperOptions(Options):
+    class SweeperOptions(options.Options):
         group = "hydra.sweeper"
 
-        n_trials: CountOrZero = 0  # a finished search has none left
-        n_jobs: Count = 1
-        max_failure_rate: Fraction | None = None
+        n_trials: options.CountOrZero = 0  # a finished search has none left
+        n_jobs: options.Count = 1
+        max_failure_rate: options.Fraction | None = None
         study_name: str = "study"
 
     name = option.removeprefix("hydra.sweeper.")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from torch import nn
 
 from egin_dgl import reproducibility
@@ -58,7 +58,7 @@ def make_experiment(
     """
     settings = resolve_settings(cfg)
     pick_device(settings["device"])  # an unknown device is an error before anything is downloaded
-    dataset = build(OmegaConf.create(settings), "dataset")
+    dataset = build(settings, "dataset")
     return make_experiment_on(settings, dataset, references, trust)
 
 
@@ -106,14 +106,13 @@ def warn_not_reproducible(reproducible: str | bool, device: torch.device) -> Non
 def make_recipe(cfg: DictConfig | Settings, dataset: GraphDataset) -> Recipe:
     """Return what the settings put into the job of every fold."""
     settings = resolve_settings(cfg)
-    config = OmegaConf.create(settings)
-    options = TrainerOptions.of(settings["trainer"])
-    colors = build(config, "ewl")
+    options = TrainerOptions(**settings["trainer"])
+    colors = build(settings, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
     return Recipe(
-        make_model=build(config, "model"),
-        make_optimizer=build(config, "optimizer"),
-        make_scheduler=build(config, "scheduler"),
+        make_model=build(settings, "model"),
+        make_optimizer=build(settings, "optimizer"),
+        make_scheduler=build(settings, "scheduler"),
         options=options,
         transforms=transforms,
         metadata={

@@ -8,8 +8,6 @@ import pydoc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
 from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
@@ -20,7 +18,7 @@ from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 TARGET_GROUPS = ("model", "dataset", "optimizer", "scheduler", "ewl")
 OPTION_GROUPS: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
 CALL_KEYS = (*HYDRA_KEYS, "_args_", "_convert_", "_recursive_")  # how Hydra calls a target
-MAX_VALUES = 10_000
+MAX_CHARACTERS = 100_000
 
 
 def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[str, Any]:
@@ -28,26 +26,25 @@ def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[s
 
     Args:
         settings: nested plain values, interpolations resolved: `{"model": {"_target_": …, …}, …, "seed": 0}`
-        trust: whether the user wrote them. Those of a run directory may come from anybody: their targets must be registered,
-            and they name no path as a dataset and no URL but the default.
+        trust: whether the user wrote them. Default: True. Those of a run directory may come from anybody: their targets must
+            be registered, and they name no path as a dataset and no URL but the default.
 
     Raises:
         ConfigError: in one sentence, for the first invalid value
     """
-    refuse_size(settings)
-    groups = (*OPTION_GROUPS, *TARGET_GROUPS)
-    others = {name: value for name, value in settings.items() if name not in groups}
     if not trust:
-        refuse_hydra_syntax(others, "")
+        refuse_untrusted(settings)
+    groups = (*OPTION_GROUPS, *TARGET_GROUPS)
+    others = {str(name): value for name, value in settings.items() if name not in groups}
     valid = RunOptions(**others).model_dump()
     for group in groups:
         if group not in settings:
             raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
-        valid[group] = validate_group(settings[group], group, trust)
+        valid[group] = validate_group(settings[group], group)
     return valid
 
 
-def validate_group(content: object, group: str, trust: bool = True) -> dict[str, Any]:
+def validate_group(content: object, group: str) -> dict[str, Any]:
     """The values of one group, in the order given."""
     if not isinstance(content, Mapping):
         raise ConfigError(
@@ -55,12 +52,9 @@ def validate_group(content: object, group: str, trust: bool = True) -> dict[str,
         )
     if missing := [name for name, value in content.items() if value == "???"]:
         raise ConfigError(f"Missing mandatory value: {group}.{missing[0]}")
-    options = {str(name): value for name, value in content.items() if name not in CALL_KEYS}
-    if not trust:
-        refuse_untrusted(content, group)
     if group in OPTION_GROUPS:
         valid = OPTION_GROUPS[group](**{str(name): value for name, value in content.items()})
-        return {name: getattr(valid, name) for name in options}
+        return {str(name): getattr(valid, str(name)) for name in content}
     if not content and group == "ewl":
         return {}
     if "_target_" not in content:
@@ -68,40 +62,29 @@ def validate_group(content: object, group: str, trust: bool = True) -> dict[str,
     for name in ("_partial_", "_recursive_"):
         if not isinstance(content.get(name, True), bool):
             raise ConfigError(f"{group}.{name} must be true or false, got {format_value(content[name])}")
-    name = content["_target_"]
-    target = locate(name, group) if trust else find_registered(name, group)
-    return {**content, **validate_options(target, options, group)}
+    options = {str(name): value for name, value in content.items() if name not in CALL_KEYS}
+    return {**content, **validate_options(locate(content["_target_"], group), options, group)}
 
 
-def refuse_untrusted(content: Mapping, group: str) -> None:
-    """Raise where a group of a run directory asks for more than to make an object of this package or torch."""
-    hydra_keys = HYDRA_KEYS if group in TARGET_GROUPS else ()
-    refuse_hydra_syntax({key: value for key, value in content.items() if key not in hydra_keys}, group)
-    if "_target_" in content and content.get("_partial_", False) is not (group in PARTIAL):
-        raise ConfigError(f"{group}._partial_ must be {str(group in PARTIAL).lower()} in a run directory")
-    if group == "dataset":
-        name = content.get("name")
-        if isinstance(name, str) and (name in (".", "..") or set(name) & set("/\\\0")):
-            raise ConfigError(
-                f"dataset.name must be a name without a path in a run directory, got {format_value(name)}"
-            )
-        if content.get("url") not in (None, DEFAULT_URL):
-            raise ConfigError(
-                "dataset.url must be the default in a run directory: no other URL is downloaded"
-            )
-
-
-def refuse_size(settings: Mapping[str, Any]) -> None:
-    """Raise where there are more values than any configuration has."""
-    count = 0
-    pending: list[Any] = [settings]
-    while pending:
-        content = pending.pop()
-        inner = list(content.values() if isinstance(content, Mapping) else content)
-        count += len(inner)
-        if count > MAX_VALUES:
-            raise ConfigError(f"the settings have more than {MAX_VALUES} values")
-        pending += [one for one in inner if isinstance(one, (Mapping, list, tuple))]
+def refuse_untrusted(settings: Mapping[str, Any]) -> None:
+    """Raise where settings ask for more than to make objects of this package and torch."""
+    for group, content in settings.items():
+        if group in TARGET_GROUPS and isinstance(content, Mapping) and content:
+            find_registered(content.get("_target_"), group)
+            if content.get("_partial_", False) is not (group in PARTIAL):
+                raise ConfigError(
+                    f"{group}._partial_ must be {str(group in PARTIAL).lower()} in a run directory"
+                )
+            content = {key: value for key, value in content.items() if key not in HYDRA_KEYS}
+        refuse_hydra_syntax(content, group)
+    if len(repr(settings)) > MAX_CHARACTERS:
+        raise ConfigError(f"the settings have more than {MAX_CHARACTERS} characters")
+    dataset = settings.get("dataset")
+    name, url = (dataset.get("name"), dataset.get("url")) if isinstance(dataset, Mapping) else (None, None)
+    if isinstance(name, str) and (name in (".", "..") or set(name) & set("/\\\0")):
+        raise ConfigError(f"dataset.name must be a name without a path, got {format_value(name)}")
+    if url not in (None, DEFAULT_URL):
+        raise ConfigError("dataset.url must be the default in a run directory: no other URL is downloaded")
 
 
 def locate(name: object, group: str) -> Callable:
@@ -115,26 +98,3 @@ def locate(name: object, group: str) -> Callable:
             f"{group}._target_ must be the dotted name of a class or function, got {format_value(name)}"
         )
     return target
-
-
-def validate_config(cfg: DictConfig) -> DictConfig:
-    """A composed configuration with valid values; interpolations remain where their values need no change."""
-    settings: Any = OmegaConf.to_container(cfg, resolve=True)
-    valid, found = flatten(validate_settings(settings)), cfg.copy()
-    for name, value in flatten(settings).items():
-        if repr(valid[name]) != repr(value):
-            OmegaConf.update(found, name, valid[name], merge=False)
-    return found
-
-
-def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by `group.option`, or by the name of an option outside of groups."""
-    found = {}
-    for name, value in settings.items():
-        inner = (
-            {f"{name}.{key}": one for key, one in value.items()}
-            if isinstance(value, Mapping)
-            else {name: value}
-        )
-        found.update(inner)
-    return found

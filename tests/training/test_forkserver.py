@@ -10,7 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from egin_dgl.cli.experiment import make_experiment
-from egin_dgl.cli.validation import validate_config
+from egin_dgl.cli.run_specs import resolve_settings
 from egin_dgl.training.parallel.forkserver import HAS_FORKSERVER
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules.keys() - before}))
 def test_jobs_need_no_further_import_in_the_worker(tmp_path, words):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         experiment = make_experiment(
-            validate_config(compose("train", ["dataset=bonds", "dataset.graphs=20", *words]))
+            resolve_settings(compose("train", ["dataset=bonds", "dataset.graphs=20", *words]))
         )
     sent = tmp_path / "sent"
     sent.write_bytes(pickle.dumps((experiment.train, experiment.recipe)))

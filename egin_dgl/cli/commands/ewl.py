@@ -17,30 +17,30 @@ from egin_dgl.cli.user_config import search_path
 from egin_dgl.errors import ConfigError
 
 REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # repeated here, as egin_dgl.ewl takes seconds to load
-NUM_GRAPHS = {"audit": 0, "compare": 2, "draw": 1}
+GRAPHS = {  # in the order of how many: 0, 1, 2
+    "audit": "no number of a graph",
+    "draw": "the number of one graph",
+    "compare": "the numbers of two graphs",
+}
 
 
 def main() -> None:
-    entrypoint.run_app(run_command, conf_dir(), "train")
+    entrypoint.run_app(run_ewl, conf_dir(), "train")
 
 
-def run_command() -> None:
+def run_ewl() -> None:
     options = parse(sys.argv[1:])
     overrides = [*search_path(options.config_dir), *(one for one in options.arguments if "=" in one)]
-    numbers = [parse_number(one) for one in options.arguments if "=" not in one]
-    if len(numbers) != NUM_GRAPHS[options.command]:
-        expected = {
-            "audit": "no number of a graph",
-            "compare": "the numbers of two graphs",
-            "draw": "the number of one graph",
-        }
+    numbers = [one for one in options.arguments if "=" not in one]
+    if wrong := [one for one in numbers if not one.isdigit()]:
+        raise ConfigError(f"{wrong[0]!r} is neither an option like dataset=mutag nor the number of a graph")
+    if len(numbers) != list(GRAPHS).index(options.command):
         raise ConfigError(
-            f"{options.command} takes {expected[options.command]}, got {len(numbers)} graph number(s)"
+            f"{options.command} takes {GRAPHS[options.command]}, got {len(numbers)} graph number(s)"
         )
+    run = {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command]
     for dataset in load_datasets(overrides, conf_dir(), "train"):
-        {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command](
-            dataset, numbers, options
-        )
+        run(dataset, [int(one) for one in numbers], options)
 
 
 def run_audit(dataset, numbers, options) -> None:
@@ -103,11 +103,8 @@ def run_draw(dataset, numbers, options) -> None:
     )
     counts = [result.num_colors(depth) for depth in range(result.depth + 1)]
     if options.json:
-        print(
-            json.dumps(
-                {"dataset": dataset.info.name, "graph": number, "colors": counts, "picture": str(path)}
-            )
-        )
+        record = {"dataset": dataset.info.name, "graph": number, "colors": counts, "picture": str(path)}
+        print(json.dumps(record))
     else:
         print(f"{path}: {', '.join(map(str, counts))} colours at depths 0 to {result.depth}")
 
@@ -116,12 +113,6 @@ def get_graph(dataset, number: int):
     if not 0 <= number < len(dataset):
         raise ConfigError(f"{dataset.info.name} has the graphs 0 to {len(dataset) - 1}, not {number}")
     return dataset[number][0]
-
-
-def parse_number(argument: str) -> int:
-    if not argument.isdigit():
-        raise ConfigError(f"{argument!r} is neither an option like dataset=mutag nor the number of a graph")
-    return int(argument)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -3,41 +3,29 @@
 egin explain run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv graph=mol_7
 """
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from egin_dgl.cli.arguments import help_text, parse_arguments
+from egin_dgl.cli.arguments import TrainedRunOptions, run_with_options
 from egin_dgl.errors import ConfigError
-from egin_dgl.options import Device, Flag, Options
 
 if TYPE_CHECKING:
     from egin_dgl.data.dataset import GraphDataset
     from egin_dgl.inference.trained_run import TrainedRun
 
 
-class ExplainOptions(Options):
-    run: str = Field(description="directory of a run")
-    input: str = Field(
-        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
-    )
+class ExplainOptions(TrainedRunOptions):
     graph: str = Field(description="id of the graph to explain")
     out: str | None = Field(
         None, description="directory for edges.csv, nodes.csv and explanation.png; null: explained_GRAPH"
     )
     by: Literal["occlusion", "gradients"] = Field("occlusion", description="method of the picture")
-    fold: int | None = Field(None, description="model of one fold; null: all folds")
-    device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
-    trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
 
 def main() -> None:
-    if {"-h", "--help"} & set(sys.argv):
-        print(help_text(ExplainOptions, str(__doc__)))
-    else:
-        explain_prediction(parse_arguments(ExplainOptions, sys.argv[1:]))
+    run_with_options(explain_prediction, ExplainOptions, str(__doc__))
 
 
 def explain_prediction(options: ExplainOptions) -> None:

@@ -3,39 +3,26 @@
 egin predict run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv
 """
 
-import sys
 from contextlib import closing
 from pathlib import Path
 
 from pydantic import Field
 
-from egin_dgl.cli.arguments import help_text, parse_arguments
-from egin_dgl.options import Count, Device, Flag, Options
+from egin_dgl.cli.arguments import TrainedRunOptions, run_with_options
+from egin_dgl.options import Count, Flag
 
 
-class PredictOptions(Options):
-    run: str = Field(description="directory of a run")
-    input: str = Field(
-        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
-    )
+class PredictOptions(TrainedRunOptions):
     out: str | None = Field(None, description="CSV to write; null: NAME_predictions.csv, after the input")
-    fold: int | None = Field(None, description="model of one fold; null: all folds, probabilities averaged")
-    strict: Flag = Field(
-        False, description="refuse labels unseen in training and unreadable graphs, not count them"
-    )
+    strict: Flag = Field(False, description="refuse unreadable graphs and labels that training has not seen")
     embeddings: str | None = Field(
         None, description="CSV to write embeddings to, of the fold or of the first"
     )
     at_once: Count = Field(1024, description="graphs read at once")
-    device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
-    trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
 
 def main() -> None:
-    if {"-h", "--help"} & set(sys.argv):
-        print(help_text(PredictOptions, str(__doc__)))
-    else:
-        predict_graphs(parse_arguments(PredictOptions, sys.argv[1:]))
+    run_with_options(predict_graphs, PredictOptions, str(__doc__))
 
 
 def predict_graphs(options: PredictOptions) -> None:
