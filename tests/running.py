@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 from hydra import compose, initialize_config_dir
+from matplotlib.figure import Figure
 
 from egin_dgl.cli.app import train
+from egin_dgl.reporting.one_run import publish
 from egin_dgl.runs.history_file import read_history
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,7 +57,12 @@ def start(*options, **popen):
 
 
 def run_here(folder, *options):
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+    """The run in this process, with empty figures: to draw them takes most of a short run's time."""
+    with (
+        initialize_config_dir(str(ROOT / "conf"), version_base="1.3"),
+        patch.object(publish, "curves_figure", lambda *_: Figure((1, 1))),
+        patch.object(publish, "confusion_figure", lambda *_: Figure((1, 1))),
+    ):
         return train(compose("train", ["trainer.fold_workers=1", *seeded(options)]), folder)
 
 

@@ -15,7 +15,7 @@ from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
-from egin_dgl.reporting.many_runs.csv_table import long_csv
+from egin_dgl.reporting.many_runs.csv_table import to_csv
 from egin_dgl.reporting.many_runs.table import result_tables
 from egin_dgl.reporting.one_run.figures import curves_figure
 from egin_dgl.reporting.one_run.terminal import metrics_line
@@ -80,7 +80,7 @@ def test_a_kernel_is_told_by_its_penalties_and_not_by_epochs(kernel_run, capsys)
     assert "| C chosen on |" in card and "epoch chosen" not in card and "last" not in card
     (table,) = result_tables(find_runs([folder]))
     assert table.notes[0] == "selected: C was chosen per fold, on the validation part."
-    assert {row["protocol"] for row in csv.DictReader(long_csv(table).splitlines())} == {
+    assert {row["protocol"] for row in csv.DictReader(to_csv(table).splitlines())} == {
         "selected",
         "common_epoch",
         "best_per_fold",
@@ -115,12 +115,12 @@ def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, ca
     network = ["trainer.epochs=1", "model.num_layers=2", "model.hidden_dim=8"]
     run_here(tmp_path, *BONDS, *network)
     (table,) = result_tables(find_runs([folder, tmp_path]), metric="brier")
-    texts = {entry.cell.model: entry.text for entry in table.entries.values()}
+    texts = {cell.group.model: cell.text for cell in table.cells.values()}
     assert texts["E-WL kernel"] == "–" and re.fullmatch(r"\d\.\d{3} ± \d\.\d{3}", texts["EGIN-E"])
     assert any("decision values of a kernel machine are no probabilities" in note for note in table.notes)
     (table,) = result_tables(find_runs([folder, tmp_path]), protocol="last_20")
     assert table.notes[0] == "last_20: the epoch was chosen in advance, mean of the last 1."
-    assert {entry.cell.model for entry in table.entries.values() if entry.score} == {"EGIN-E"}
+    assert {cell.group.model for cell in table.cells.values() if cell.score} == {"EGIN-E"}
 
 
 def test_wrong_options_are_told_before_any_fold(run_here, tmp_path):

@@ -80,6 +80,7 @@ def cross_validate(cfg: DictConfig, folder: str | Path, share: CpuBudget | None 
         "device": str(experiment.device),
         "majority_accuracy": dataset.majority_accuracy,
         "holdout": bool(cfg.cv.get("holdout")),
+        "notes": list(dataset.notes),
     } | summarize(results, folds.k, cfg.cv.validation)
     histories = [result.history for result in results]
     counts, names = confusion_counts(results), dataset.info.class_names

@@ -156,6 +156,7 @@ def train_refit(cfg: DictConfig, folder: str | Path, share: CpuBudget | None = N
         "parameters": result.parameters,
         "seconds": time.perf_counter() - start,
         "device": str(experiment.device),
+        "notes": list(dataset.notes),
         "folds": 1,
         "headline": "refit",
         "protocols": {},

@@ -43,7 +43,7 @@ PLAIN = Unit(1, 3, " (smaller is better)", "")
 EPOCH_CHOICE = {
     "selected": ("per fold on the validation set", "validation"),
     "common_epoch": ("for all folds together on the test sets (optimistic)", "test: optimistic"),
-    "best_per_fold": ("per fold on the test set (most optimistic)", "test: most optimistic"),
+    "best_per_fold": ("per fold on the test set (most optimistic)", "test: optimistic"),
     "last": ("in advance: the last", "fixed: last"),
     "last_20": ("in advance: mean of the last {averaged}", "fixed: mean of {averaged}"),
 }

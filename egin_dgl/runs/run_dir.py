@@ -12,7 +12,9 @@ error.txt                 of a job of a sweep that failed: why
 .lock                     held by the process that is at work
 """
 
+import json
 import logging
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
+COMMAND_VARIABLE = (
+    "EGIN_COMMAND"  # program and arguments as typed, a JSON list that jobs in other processes inherit
+)
 RECORD = {"model": str, "dataset": str, "settings": dict, "data_sha256": str}
 SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 
@@ -188,6 +193,8 @@ class RunDir:
         versions = {"python": platform.python_version()}
         versions |= {name: installed_version(name) for name in PACKAGES}
         run |= {"versions": versions, "arithmetic": arithmetic.described()}
+        if command := os.environ.get(COMMAND_VARIABLE):
+            run["command"] = json.loads(command)
         write_object(self.record, run)
 
     def check_same(self, digest: str, settings: Settings) -> None:

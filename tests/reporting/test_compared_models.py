@@ -8,21 +8,21 @@ from run_folders import as_dataset
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.statistics import holm, paired_test
-from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet
-from egin_dgl.reporting.many_runs.pivot import lay_out
-from egin_dgl.reporting.many_runs.run_groups import join
+from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table
+from egin_dgl.reporting.many_runs.pivot import pivot_groups
+from egin_dgl.reporting.many_runs.run_groups import group_runs
 from egin_dgl.runs.reader import find_runs
 
 GIN = ("model=gin",)
 
 
 def layout_of(folder):
-    return lay_out(join(find_runs([folder])))
+    return pivot_groups(group_runs(find_runs([folder])))
 
 
 def test_the_test_is_that_of_the_runs_per_fold_values(run_of, sweep):
-    layout = layout_of(sweep((), GIN))
-    (found,) = compare_models(layout, "egin_e", "gin", "selected")
+    pivot = layout_of(sweep((), GIN))
+    (found,) = compare_models(pivot, "egin_e", "gin", "selected")
     values = [
         json.loads((run_of(*options) / "summary.json").read_text())["protocols"]["selected"]["per_fold"]
         for options in ((), GIN)
@@ -30,7 +30,7 @@ def test_the_test_is_that_of_the_runs_per_fold_values(run_of, sweep):
     assert found.test == paired_test(*values, test_to_train=1.0)  # of three parts, one trains and one tests
     assert found.p_holm == found.test.p and found.means == tuple(sum(v) / 3 for v in values)
     assert found.sentence.startswith("On bonds no difference is shown: EGIN-E is")
-    assert "optimistic" in compare_models(layout, "egin_e", "gin", "common_epoch")[0].sentence
+    assert "optimistic" in compare_models(pivot, "egin_e", "gin", "common_epoch")[0].sentence
 
 
 def test_of_a_loss_the_smaller_is_better(sweep):
@@ -39,7 +39,7 @@ def test_of_a_loss_the_smaller_is_better(sweep):
     assert re.findall(r"EGIN-E|GIN", found.sentence) == order
     ahead = f"by {abs(found.means[0] - found.means[1]):.3f} in test log_loss by selected"
     assert ahead in found.sentence and "points" not in found.sentence
-    sheet = comparison_sheet([found])
+    sheet = comparison_table([found])
     assert "test log_loss (smaller is better)" in sheet.title
     _, numbers = sheet.lines
     assert numbers[1:3] == [f"{mean:.3f}" for mean in found.means]
@@ -88,16 +88,16 @@ def test_changed_parts_are_refused(sweep):
 
 
 def test_what_a_name_may_mean_is_told(sweep):
-    layout = layout_of(sweep((), GIN, ("model=gin", "model.learn_eps=true")))
+    pivot = layout_of(sweep((), GIN, ("model=gin", "model.learn_eps=true")))
     with pytest.raises(ConfigError, match=r"gin may be several on bonds \(GIN; GIN-ε\): name one"):
-        compare_models(layout, "egin_e", "gin", "selected")
-    assert compare_models(layout, "egin_e", "GIN", "selected")[0].second == "GIN"
-    assert compare_models(layout, "egin_e", "gin_eps", "selected")[0].second == "GIN-ε"
+        compare_models(pivot, "egin_e", "gin", "selected")
+    assert compare_models(pivot, "egin_e", "GIN", "selected")[0].second == "GIN"
+    assert compare_models(pivot, "egin_e", "gin_eps", "selected")[0].second == "GIN-ε"
     with pytest.raises(ConfigError, match="no run is of a model 'gat'; there are: EGIN-E, GIN, GIN-ε"):
-        compare_models(layout, "gat", "gin", "selected")
+        compare_models(pivot, "gat", "gin", "selected")
 
 
 def test_several_settings_of_one_model_are_told(sweep):
-    layout = layout_of(sweep((), ("model.hidden_dim=12",), GIN))
+    pivot = layout_of(sweep((), ("model.hidden_dim=12",), GIN))
     with pytest.raises(ConfigError, match="hidden_dim 8; EGIN-E hidden_dim 12.*give only the folders of one"):
-        compare_models(layout, "egin_e", "gin", "selected")
+        compare_models(pivot, "egin_e", "gin", "selected")

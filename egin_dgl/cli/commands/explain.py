@@ -56,7 +56,7 @@ def explain_one(wanted: ExplainOptions) -> None:
         raise ConfigError(f"by must be occlusion or gradients, got {wanted.by!r}")
     run = load_run(wanted.run, str(pick_device(wanted.device)), wanted.trust)
     if wanted.fold is not None:
-        run = run.only(wanted.fold)
+        run = run.select_fold(wanted.fold)
     graph = find_graph(run, wanted.input, wanted.graph)
     with one_thread():
         found = explain_graph(run, graph)
@@ -74,7 +74,7 @@ def find_graph(run: "TrainedRun", path: str, name: str) -> "GraphDataset":
     from egin_dgl.inference.explanation import one_graph
 
     seen: list[str] = []
-    for dataset in run.datasets(path):
+    for dataset in run.read_datasets(path):
         if name in dataset.names:
             return one_graph(dataset, list(dataset.names).index(name))
         seen = seen or list(dataset.names[:5])

@@ -49,18 +49,29 @@ def predict(asked: PredictOptions) -> None:
 
     from egin_dgl.inference.predict_file import predict_file
     from egin_dgl.inference.trained_run import load_run
-    from egin_dgl.reporting.one_run.predictions import GraphsBar, told
+    from egin_dgl.reporting.one_run.predictions import format_predictions, format_speed
     from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
     run = load_run(asked.run, str(pick_device(asked.device)), asked.trust)
     if asked.fold is not None:
-        run = run.only(asked.fold)
+        run = run.select_fold(asked.fold)
     source = Path(asked.input)
     out = Path(asked.out or f"{source.name.split('.')[0]}_predictions.csv")
     vectors = Path(asked.embeddings) if asked.embeddings else None
     console = Console(stderr=True)
-    # A file of which an error is told is closed before: Python's end may come when half of what reads it is gone.
-    with one_thread(), closing(run.pieces(asked.input, asked.at_once)) as pieces, GraphsBar(console) as bar:
-        tally = predict_file(run, pieces, out, vectors, asked.strict, bar)
-    Console().print(told(run, tally, out), highlight=False, soft_wrap=True)
+    # The input is closed before an error is printed: at exit, modules that read it may be unloaded already.
+    with (
+        one_thread(),
+        closing(run.read_chunks(asked.input, asked.at_once)) as chunks,
+        console.status("reading") as status,
+    ):
+        summary = predict_file(
+            run,
+            chunks,
+            out,
+            vectors,
+            asked.strict,
+            lambda s: status.update(f"{s.graphs:,} graphs, {format_speed(s)}"),
+        )
+    Console().print(format_predictions(run, summary, out), highlight=False, soft_wrap=True)

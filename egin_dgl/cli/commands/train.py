@@ -1,5 +1,7 @@
 """Cross-validate a model on a dataset: egin train model=egin_e dataset=cuneiform"""
 
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from egin_dgl.cli.help import help_page
 from egin_dgl.cli.overrides import with_those_resumed
 from egin_dgl.cli.paths import conf_dir
 from egin_dgl.imports import gc_disabled
+from egin_dgl.runs.run_dir import COMMAND_VARIABLE
 from egin_dgl.training.parallel.forkserver import start_forkserver
 from egin_dgl.training.parallel.resources import CpuBudget
 
@@ -20,6 +23,8 @@ def main() -> None:
     if {"--help", "-h"} & set(sys.argv):
         entrypoint.run_app(show_help, conf_dir(), "train")
     else:
+        program = sys.argv[0] if sys.argv[0].startswith("egin ") else f"python {sys.argv[0]}"
+        os.environ[COMMAND_VARIABLE] = json.dumps([program, *sys.argv[1:]])
         arithmetic.start(with_those_resumed(sys.argv[1:]))
         entrypoint.run_app(train_as_composed, conf_dir(), "train")
 
