@@ -9,12 +9,12 @@ from egin_dgl.ewl.audit import Audit
 
 def audit_table(audit: Audit) -> Table:
     """Colours, distinct graphs and accuracy bound of each method at each depth, in 60 columns."""
-    title = "node colours, distinct graphs, upper bound of accuracy"
+    title = "node colours, distinct graphs, maximum accuracy"
     table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=False)
     methods = list(dict.fromkeys(level.method for level in audit.levels))
     table.add_column("depth", justify="right")
     for method in methods:
-        for header in ("colours", "graphs", "bound,\n%"):
+        for header in ("colours", "graphs", "max,\n%"):
             table.add_column(f"{method.upper()}\n{header}", justify="right", no_wrap=True)
     for depth in sorted({level.depth for level in audit.levels}):
         cells = []

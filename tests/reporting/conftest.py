@@ -1,4 +1,4 @@
-"""Real run folders with scores that are the same on every machine, each made once; a test that breaks one takes a copy."""
+"""Run directories with the same scores on every machine, each made once; a test that changes one takes a copy."""
 
 import shutil
 
@@ -8,7 +8,7 @@ from run_folders import SIX_EPOCHS, note_like_hydra, write_scores
 
 @pytest.fixture(scope="session")
 def run_of(run_here, tmp_path_factory):
-    """A folder of a run with these options, with what Hydra would note of it."""
+    """The directory of a run with these options, with the files of Hydra."""
     made = {}
 
     def make(*options):
@@ -17,7 +17,9 @@ def run_of(run_here, tmp_path_factory):
             run_here(made[options], *SIX_EPOCHS, *options)
             write_scores(made[options], *options)
             (made[options] / "summary.json").unlink()
-            run_here(made[options], *SIX_EPOCHS, *options)  # trains nothing, sums up what is written
+            run_here(
+                made[options], *SIX_EPOCHS, *options
+            )  # trains nothing: writes the summary of these scores
             note_like_hydra(made[options], *options)
         return made[options]
 
@@ -26,7 +28,7 @@ def run_of(run_here, tmp_path_factory):
 
 @pytest.fixture
 def sweep(run_of, tmp_path):
-    """A folder with copies of runs, numbered as the jobs of a sweep."""
+    """A directory with copies of runs, numbered as the jobs of a sweep."""
 
     def make(*runs):
         for number, options in enumerate(runs):

@@ -1,4 +1,4 @@
-"""Runs read back and joined into groups."""
+"""Runs are read and grouped by their settings."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def only_group(*folders):
     return group
 
 
-def test_a_whole_run_gives_its_own_summary(run_of):
+def test_the_group_of_one_run_has_its_summary(run_of):
     """Every protocol, every metric, the intervals and the validation score."""
     group, summary = only_group(run_of()), summary_of(run_of())
     assert (group.model, group.dataset, group.option) == ("EGIN-E", "bonds", "egin_e")
@@ -41,7 +41,7 @@ def test_a_whole_run_gives_its_own_summary(run_of):
     assert group.validation_score == summary["validation_score"]
 
 
-def test_folds_of_a_sweep_join_into_one_cross_validation(run_of, sweep):
+def test_folds_of_a_sweep_form_one_cross_validation(run_of, sweep):
     alone = [summary_of(run_of(*options))["protocols"]["common_epoch"]["epoch"] for options in FOLDS]
     assert len(set(alone)) > 1, "the folds must disagree, or the joint choice of an epoch is not seen"
     joined, whole = only_group(sweep(*FOLDS)), only_group(run_of())
@@ -50,7 +50,7 @@ def test_folds_of_a_sweep_join_into_one_cross_validation(run_of, sweep):
     assert json.loads(json.dumps(stored)) == summary_of(run_of())["protocols"]
 
 
-def test_seeds_pool_their_folds_and_each_must_be_complete(run_of, sweep):
+def test_folds_of_several_seeds_are_pooled(run_of, sweep):
     folder = sweep((), ("seed=1",))
     group = only_group(folder)
     assert group.seeds == [0, 1] and group.complete and len(group.results) == group.expected == 6
@@ -65,7 +65,7 @@ def test_seeds_pool_their_folds_and_each_must_be_complete(run_of, sweep):
     assert not group.complete and group.state == "5/6 folds"
 
 
-def test_of_a_fold_run_twice_the_newest_counts(run_of, sweep):
+def test_the_newest_result_of_a_repeated_fold_counts(run_of, sweep):
     folder = sweep((), FOLDS[1], ("model=gin",))
     path = folder / "1_job" / "fold_01" / "last.pt"
     shutil.copy(
@@ -82,15 +82,15 @@ def test_of_a_fold_run_twice_the_newest_counts(run_of, sweep):
     gin = only_group(run_of("model=gin")).score("selected").per_fold
     assert values[1000] == (values[-1000][0], gin[1], values[-1000][2]) != values[-1000]
     (table,) = result_tables(find_runs([folder]))
-    assert "1 fold was run more than once: only the newest counts." in table.notes
+    assert "1 fold ran more than once: the newest result counts." in table.notes
 
 
-def test_what_changes_no_number_does_not_split_a_cell(run_of, sweep):
+def test_settings_without_effect_do_not_split_a_group(run_of, sweep):
     folder = sweep(FOLDS[0], ("cv.fold=1", "trainer.checkpoint_every=2"))
     assert only_group(folder).state == "2/3 folds"
 
 
-def test_a_missing_fold_makes_a_cell_incomplete_and_never_bold(run_of, sweep):
+def test_a_group_with_a_missing_fold_is_never_bold(run_of, sweep):
     folder = sweep((), ("model=gin",))
     (table,) = result_tables(find_runs([folder]))
     before = {cell.group.model: cell for cell in table.cells.values()}
@@ -105,7 +105,7 @@ def test_a_missing_fold_makes_a_cell_incomplete_and_never_bold(run_of, sweep):
     assert [run.reason for run in report.unfinished] == ["2 of 3 folds are finished"]
 
 
-def test_a_better_but_incomplete_cell_takes_nothing_from_the_best_which_may_be_two(sweep):
+def test_incomplete_groups_do_not_compete_and_ties_are_both_bold(sweep):
     folder = sweep((), ("model=gin",), ("model=gin",))
     path = folder / "2_job" / "run.json"
     path.write_text(path.read_text().replace('"hidden_dim": 8', '"hidden_dim": 9'))
@@ -116,14 +116,14 @@ def test_a_better_but_incomplete_cell_takes_nothing_from_the_best_which_may_be_t
     assert [first.best, *(cell.best for cell in others)] == [False, True, True]
 
 
-def test_one_fold_on_purpose_is_marked_but_not_a_failure(run_of):
+def test_a_single_requested_fold_is_marked_but_not_unfinished(run_of):
     report = make_report(find_runs([run_of(*FOLDS[0])]))
     (cell,) = report.tables[0].cells.values()
     value = summary_of(run_of(*FOLDS[0]))["protocols"]["selected"]["mean"]
     assert cell.text == f"{100 * value:.1f} [1/3 folds]" and not report.unfinished
 
 
-def test_a_truncated_checkpoint_is_named_and_its_fold_is_missing(sweep):
+def test_a_truncated_checkpoint_is_reported_and_its_fold_missing(sweep):
     folder = sweep(())
     path = folder / "0_job" / "fold_01" / "last.pt"
     path.write_bytes(path.read_bytes()[:1000])
@@ -159,13 +159,13 @@ def test_a_job_that_failed_early_has_its_place_by_what_hydra_noted(sweep):
     assert lost.model == "EGIN-E" and lost.state == "failed"
 
 
-def test_hydra_notes_give_the_settings_that_run_json_keeps(run_of, tmp_path):
+def test_settings_of_a_job_without_run_json(run_of, tmp_path):
     note_like_hydra(tmp_path / "job")
     (job,), (run,) = find_runs([tmp_path]), find_runs([run_of()])
     assert job.settings == run.settings and not job.complete
 
 
-def test_equal_settings_on_other_data_or_folds_are_refused(sweep):
+def test_equal_settings_with_other_data_or_folds_are_an_error(sweep):
     folder = sweep((), ())
     path = folder / "1_job" / "run.json"
     record = json.loads(path.read_text())
@@ -181,12 +181,12 @@ def test_equal_settings_on_other_data_or_folds_are_refused(sweep):
         group_runs(find_runs([folder]))
 
 
-def test_a_folder_without_runs_and_one_that_is_not_there(tmp_path):
+def test_directories_without_runs_are_errors(tmp_path):
     with pytest.raises(DataError, match="no run in or below"):
         find_runs([tmp_path])
     with pytest.raises(ConfigError, match="no such folder"):
         find_runs([tmp_path / "nowhere"])
 
 
-def test_a_folder_given_twice_is_read_once(run_of):
+def test_a_directory_given_twice_is_read_once(run_of):
     assert len(find_runs([run_of(), run_of().parent / run_of().name])) == 1
