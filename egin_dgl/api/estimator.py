@@ -132,7 +132,8 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, graphs: Sequence) -> np.ndarray:
         """The most probable class of each graph."""
-        return self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+        numbers = self.predict_proba(graphs).argmax(axis=1)
+        return self.classes_[numbers]
 
     def _columns(self) -> dict:
         names = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
