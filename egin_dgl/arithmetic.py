@@ -82,15 +82,22 @@ def for_new_processes(reproducible: str) -> Iterator[None]:
                 os.environ[name] = before[name]
 
 
-def start(words: Sequence[str]) -> None:
-    """Begin this program anew where its words ask for another arithmetic, before it loads what computes.
+def start(requested: object) -> None:
+    """Restart this program if it requests another arithmetic, before it imports what computes.
 
-    A short cut: what stands in a configuration file, or differs between the jobs of a sweep, the app gives a process of
-    its own.
+    A shortcut for a value known from the command line or from the run to resume. Of a value from a configuration file,
+    or one that differs between the jobs of a sweep, the app starts a process for the run.
+
+    Args:
+        requested: value of `reproducible`; whatever is not a key of FLAGS is ignored.
     """
-    asked = asked_for(words)
-    if asked in FLAGS and os.name == "posix" and AT_START.get(MARK) != asked:
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(asked)})
+    if (
+        isinstance(requested, str)
+        and requested in FLAGS
+        and os.name == "posix"
+        and AT_START.get(MARK) != requested
+    ):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(requested)})
 
 
 def asked_for(words: Sequence[str]) -> str | None:

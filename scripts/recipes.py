@@ -59,7 +59,7 @@ def sweep_overrides(recipe: str, size: str) -> list[str]:
 def run(recipe: str, size: str) -> None:
     """Train one fold per core with joblib; an interrupted sweep is resumed."""
     folder = RUNS / f"{recipe}-{size}"
-    if SweepDir(folder).is_there:
+    if SweepDir(folder).exists:
         arguments = [f"resume={folder}"]
     else:
         arguments = ["-m", *sweep_overrides(recipe, size), "hydra/launcher=joblib", "trainer.fold_workers=1"]

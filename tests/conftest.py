@@ -25,6 +25,14 @@ def run_here(numbers):
 
 
 @pytest.fixture(scope="session")
+def small_run(numbers, tmp_path_factory):
+    """A finished run of three folds, trained once; tests that change it take a copy."""
+    folder = tmp_path_factory.mktemp("small") / "run"
+    running.run_here(folder, *running.SMALL, "trainer.checkpoint_every=1", "model=gin")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def command(numbers):
     return running.command
 

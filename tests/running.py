@@ -1,4 +1,4 @@
-"""Ways to run the app in tests: as a command in a process of its own, or right here.
+"""Ways to run the app in tests: as a command in a process of its own, or in this process.
 
 Tests take them as the fixtures of these names, which mark them as tests of trained numbers.
 """
@@ -7,15 +7,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 from hydra import compose, initialize_config_dir
 from matplotlib.figure import Figure
+from omegaconf import OmegaConf
 
 from egin_dgl.cli.app import train
+from egin_dgl.cli.run_specs import make_spec, validate_recorded
 from egin_dgl.reporting.one_run import publish
 from egin_dgl.runs.history_file import read_history
+from egin_dgl.runs.run_dir import RunDir
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "train.py"
@@ -29,17 +33,17 @@ SMALL = [
 ]
 
 
-seed = 0  # of what is trained; pytest --seed N
+seed = 0  # of all training; pytest --seed N
 
 
 def seeded(options):
-    """With the seed that was asked for, unless the options name one themselves or go on with a run that has one."""
-    own = any(option.startswith(("seed=", "resume=")) for option in options)
+    """Add the seed of the test session, unless the options have one or resume a run that has one."""
+    own = any(option.startswith(("seed=", "resume=", "run=")) for option in options)
     return options if own or seed == 0 else (*options, f"seed={seed}")
 
 
 def command(*options, timeout=300, cwd=None, **environment):
-    """scripts/train.py with these options, to its end."""
+    """Run scripts/train.py with these options to its end."""
     return subprocess.run(
         [sys.executable, SCRIPT, *seeded(options)],
         cwd=cwd,
@@ -51,19 +55,43 @@ def command(*options, timeout=300, cwd=None, **environment):
 
 
 def start(*options, **popen):
-    """scripts/train.py with these options, left running."""
+    """Start scripts/train.py with these options."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen([sys.executable, SCRIPT, *seeded(options)], **(quiet | popen))
 
 
+def run_spec(*options):
+    """Return what a command with these options records in run.json."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        cfg = compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=True)
+    app = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
+    return replace(make_spec(app, cfg.hydra), overrides=list(options))
+
+
 def run_here(folder, *options):
-    """The run in this process, with empty figures: to draw them takes most of a short run's time."""
+    """Train in this process, with empty figures: to draw them takes most of a short run's time."""
     with (
-        initialize_config_dir(str(ROOT / "conf"), version_base="1.3"),
         patch.object(publish, "curves_figure", lambda *_: Figure((1, 1))),
         patch.object(publish, "confusion_figure", lambda *_: Figure((1, 1))),
     ):
-        return train(compose("train", ["trainer.fold_workers=1", *seeded(options)]), folder)
+        return train(run_spec(*seeded(options)), folder)
+
+
+def resume_here(folder, trust=False):
+    """Resume a run in this process, as `resume=DIR` does."""
+    run = RunDir(folder)
+    spec = validate_recorded(run.load_spec(), folder, trust)
+    with run.lock():
+        return train(spec, folder, trust=trust)
+
+
+def edit_settings(folder, change):
+    """Change the settings of run.json in place, without their checksum."""
+    path = RunDir(folder).run_json
+    record = json.loads(path.read_text())
+    change(record["settings"])
+    record.pop("settings_crc32")
+    path.write_text(json.dumps(record))
 
 
 def same_numbers(one: Path, two: Path):

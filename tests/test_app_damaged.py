@@ -1,74 +1,43 @@
-"""Every file of a run folder damaged in many ways: a sentence that says what to do, or the same numbers; nothing else."""
+"""Damaged files of a run or sweep directory: an error that says what to do, or the same numbers; nothing else."""
 
 import contextlib
 import json
 import random
 import shutil
-from pathlib import Path
 
 import pytest
-import running
-from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from running import ROOT, SMALL, same_numbers
+from running import resume_here, same_numbers
 
-from egin_dgl.cli.app import cut, train
 from egin_dgl.cli.experiment import make_experiment
-from egin_dgl.cli.overrides import understood
-from egin_dgl.cli.sweep import continued
+from egin_dgl.cli.splitting import make_splits
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.reporting.many_runs.report import make_report
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import find_runs
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.settings import settings_of
-from egin_dgl.runs.sweep_dir import SweepDir, SweepRequest
+from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.resources import CpuBudget
 from egin_dgl.training.parallel.workers import train_folds
 
-OPTIONS = [*SMALL, "trainer.checkpoint_every=1", "model=gin"]  # not the default model: it must come back
-KNOWN = (EginError, HydraException, OmegaConfBaseException)
-
 FLIPS = [f"bit {place}" for place in (0.1, 0.35, 0.6, 0.9)]
-DAMAGES = ["empty", "half", "not UTF-8", "noise", "[]", "{}", "null", "7", '"a text"', "[[1, 2], {}]", *FLIPS]
-
-
-def composed(*options, hydra=False):
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=hydra)
+DAMAGES = ["empty", "half", "not UTF-8", "noise", "[]", "{}", "null", "[[1, 2], {}]", *FLIPS]
 
 
 @pytest.fixture(scope="module")
-def finished(numbers, tmp_path_factory):
-    """A run that has ended, with what Hydra notes of it."""
-    folder = tmp_path_factory.mktemp("runs") / "finished"
-    options = running.seeded(OPTIONS)
-    running.run_here(folder, *options)
-    choices = dict(composed(*options, hydra=True).hydra.runtime.choices)
-    hydra = {"runtime": {"choices": choices}, "overrides": {"task": list(options)}}
-    (folder / ".hydra").mkdir()
-    OmegaConf.save(OmegaConf.create(list(options)), folder / ".hydra" / "overrides.yaml")
-    OmegaConf.save(OmegaConf.create({"hydra": hydra}), folder / ".hydra" / "hydra.yaml")
-    OmegaConf.save(composed(*options), folder / ".hydra" / "config.yaml")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def interrupted(finished):
-    """The same run, with one fold finished, one in its second epoch and one to come."""
-    folder = finished.with_name("interrupted")
-    (folder / ".hydra").parent.mkdir()
-    shutil.copytree(finished / ".hydra", folder / ".hydra")
-    config, run = composed(*running.seeded(OPTIONS)), RunDir(folder)
-    experiment = make_experiment(config)
+def interrupted(small_run, tmp_path_factory):
+    """The same run with one fold finished, one in its second epoch and one to come."""
+    folder = tmp_path_factory.mktemp("runs") / "interrupted"
+    folder.mkdir()
+    spec, run = RunDir(small_run).load_spec(), RunDir(folder)
+    experiment = make_experiment(spec.settings)
     dataset = experiment.dataset
-    run.claim(experiment.model, dataset.info.name, dataset.digest, settings_of(config))
-    _, splits = cut(dataset, config, run)
-    made = {"train": experiment.train, "device": experiment.device, "recipe": experiment.recipe}
-    jobs = [FoldJob(fold, config.seed, split, run.fold(fold), **made) for fold, split in splits.items()]
+    run.register(spec)
+    run.register_data(experiment.model, dataset.info.name, dataset.digest)
+    _, splits = make_splits(dataset, spec.settings, run)
+    shared = {"train": experiment.train, "device": experiment.device, "recipe": experiment.recipe}
+    seed = spec.settings["seed"]
+    jobs = [FoldJob(fold, seed, split, run.fold(fold), **shared) for fold, split in splits.items()]
 
     class PowerCut(Exception):
         pass
@@ -82,19 +51,10 @@ def interrupted(finished):
     return folder
 
 
-def resume(folder):
-    """What `resume=FOLDER` does, in this process."""
-    words = [word for word in understood([f"resume={folder}"]) if not word.startswith("hydra.")]
-    with RunDir(folder).alone():
-        return train(composed(*words), folder)
-
-
-def damage(path: Path, way: str):
+def damage(path, way):
     content = path.read_bytes()
     if way.startswith("bit"):
-        place = int(float(way.split()[1]) * len(content))
-        bit = 1 << random.Random(place).randrange(7)
-        content = content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
+        content = flip(content, int(float(way.split()[1]) * len(content)))
     else:
         noise = random.Random(0).randbytes(500)
         ways = {
@@ -107,165 +67,132 @@ def damage(path: Path, way: str):
     path.write_bytes(content)
 
 
-def json_damages(path: Path):
-    """Each entry missing, or of another type."""
-    good = json.loads(path.read_text())
-    for key in good:
-        yield f"no {key}", {name: value for name, value in good.items() if name != key}
-        for other in (None, [], 7, "x", {}):
-            if type(other) is not type(good[key]):
-                yield f"{key} {other!r}", good | {key: other}
+def flip(content, place):
+    return content[:place] + bytes([content[place] ^ 1 << place % 7]) + content[place + 1 :]
 
 
 def outcome(folder, unbroken):
-    """`same` numbers, or the sentence; any other exception is a test that fails."""
+    """Return `same` for equal numbers, or the error; any other exception fails the test."""
     files = {path for path in folder.rglob("*") if path.is_file()}
     try:
-        resume(folder)
-    except KNOWN as error:
-        assert files <= {path for path in folder.rglob("*") if path.is_file()}, "something was destroyed"
+        resume_here(folder)
+    except EginError as error:
+        assert files <= {path for path in folder.rglob("*") if path.is_file()}, "a file was removed"
         return " ".join(str(error).split())
     same_numbers(unbroken, folder)
     return "same"
 
 
-def tabled(folder):
-    """A table of it is made, whatever is missing in it."""
-    with contextlib.suppress(EginError):
-        make_report(find_runs([folder]))
+def test_interrupted_run_resumes_with_the_same_numbers(interrupted, small_run, tmp_path):
+    assert outcome(shutil.copytree(interrupted, tmp_path / "run"), small_run) == "same"
 
 
-def test_no_flipped_bit_of_a_checkpoint_gives_other_content(interrupted, tmp_path):
-    """Every part of the files is hit: last.pt of a fold that ended and of one that did not, and the weights."""
-    for fold in (0, 1):
-        folder = FoldDir(shutil.copytree(interrupted / f"fold_{fold:02d}", tmp_path / str(fold)), fold)
-        content = repr(folder.progress())
-        good = folder.checkpoint.read_bytes()
-        for place in range(fold, len(good), len(good) // 150):
-            bit = 1 << place % 8
-            folder.checkpoint.write_bytes(good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
+@pytest.mark.parametrize("name", ["last.pt", "best.safetensors"])
+def test_flipped_bits_of_a_checkpoint_are_detected(interrupted, tmp_path, name):
+    for number in (0, 1):
+        fold = FoldDir(shutil.copytree(interrupted / f"fold_{number:02d}", tmp_path / str(number)), number)
+
+        def read(fold=fold):
+            return repr(fold.progress() if name == "last.pt" else fold.load_tensors())
+
+        path, expected = fold.path / name, read()
+        good = path.read_bytes()
+        for place in range(number, len(good), len(good) // 80):
+            path.write_bytes(flip(good, place))
             try:
-                assert repr(folder.progress()) == content, place
+                assert read() == expected, place
             except TrainingError as error:
-                assert f"remove the folder {folder.path} to train this fold anew" in str(error)
+                assert str(error).endswith(f"remove the directory {fold.path} to train this fold again")
 
 
-def test_no_flipped_bit_of_the_weights_gives_others(interrupted, tmp_path):
-    folder = FoldDir(shutil.copytree(interrupted / "fold_00", tmp_path / "fold"), 0)
-    experiment = make_experiment(composed(*OPTIONS))
-    model = experiment.recipe.make_model(experiment.dataset.info)
-    content = repr((folder.load_weights(model), model.state_dict()))
-    good = folder.weights.read_bytes()
-    for place in range(0, len(good), len(good) // 150):
-        folder.weights.write_bytes(good[:place] + bytes([good[place] ^ 1 << place % 8]) + good[place + 1 :])
-        try:
-            assert repr((folder.load_weights(model), model.state_dict())) == content, place
-        except TrainingError as error:
-            assert str(error).endswith(f"remove the folder {folder.path} to train this fold anew")
-
-
-FILES = ["run.json", "folds.json", ".hydra/overrides.yaml", ".hydra/hydra.yaml", ".hydra/config.yaml"]
-FILES += ["fold_00/last.pt", "fold_01/last.pt", "fold_01/best.safetensors", "fold_00/history.csv"]
-
-READ_TO_RESUME = ("run.json", "fold_00/last.pt", "fold_01/last.pt")
-SOME = ("empty", "noise", "[]", FLIPS[1])
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_of_an_interrupted_run(interrupted, finished, name, tmp_path):
+@pytest.mark.parametrize(
+    "name", ["run.json", "folds.json", "fold_00/last.pt", "fold_01/last.pt", "fold_00/history.csv"]
+)
+def test_damaged_file_of_an_interrupted_run(interrupted, small_run, name, tmp_path):
     for number, way in enumerate(DAMAGES):
         folder = shutil.copytree(interrupted, tmp_path / str(number))
         damage(folder / name, way)
-        tabled(folder)
-        if (
-            name not in READ_TO_RESUME and way not in SOME
-        ):  # made again, or passed over: a whole run each time
+        with contextlib.suppress(EginError):  # a table is made of what can be read
+            make_report(find_runs([folder]))
+        if name.endswith(("folds.json", "csv")) and way not in (
+            "noise",
+            FLIPS[1],
+        ):  # written again by a whole run
             continue
-        told = outcome(folder, finished)
-        if told != "same":
-            assert str(folder) in told or "option" in told or "override" in told.lower(), (way, told)
+        message = outcome(folder, small_run)
+        assert message == "same" or str(folder) in message, way
 
 
-@pytest.mark.parametrize("name", ["run.json", "summary.json", "folds.json"])
-def test_an_object_with_other_entries(finished, name, tmp_path):
-    """Of an ended run: summary.json is made again, run.json is refused where it says nothing of the settings."""
-    remade = 0
-    for number, (way, content) in enumerate(json_damages(finished / name)):
-        folder = shutil.copytree(finished, tmp_path / str(number))
-        (folder / name).write_text(json.dumps(content))
-        tabled(folder)
-        if name == "summary.json":
-            remade += (
-                RunDir(folder).finished(json.loads((folder / "run.json").read_text())["settings"]) is None
-            )
-        elif name == "run.json":
-            outcome(folder, finished)
-        else:
-            (folder / "summary.json").unlink()
-            told = outcome(folder, finished) if number % 6 == 0 else "same"
-            assert told == "same", way
-    assert (
-        name != "summary.json" or remade == number
-    )  # all but the one without its checksum, as of an earlier version
+def test_settings_are_sealed(small_run, tmp_path):
+    folder = shutil.copytree(small_run, tmp_path / "run")
+    text = (folder / "run.json").read_text()
+    (folder / "run.json").write_text(text.replace('"hidden_dim": 8', '"hidden_dim": 9'))
+    with pytest.raises(
+        ConfigError, match=f"damaged .*type the options of the run again, with hydra.run.dir={folder}"
+    ):
+        resume_here(folder)
 
 
-def test_a_damaged_summary_and_history_are_made_again(finished, tmp_path):
-    folder = shutil.copytree(finished, tmp_path / "run")
+@pytest.mark.parametrize("name", ["run.json", "summary.json"])
+def test_entries_that_are_missing_or_of_another_type(small_run, name, tmp_path):
+    """summary.json is written again, run.json is refused."""
+    good = json.loads((small_run / name).read_text())
+    folder = shutil.copytree(small_run, tmp_path / "run")
+    settings = RunDir(folder).load_spec().settings
+    needed = {"settings", "references", "overrides", "choices", "model", "dataset", "data_sha256"}
+    for key in good:
+        contents = [{name: value for name, value in good.items() if name != key}]
+        contents += [good | {key: other} for other in (7, "x", []) if type(other) is not type(good[key])]
+        for content in contents:
+            (folder / name).write_text(json.dumps(content))
+            if name == "summary.json":
+                assert (RunDir(folder).load_finished(settings) is None) == (
+                    key != "crc32" or "crc32" in content
+                )
+            elif key in needed:
+                with pytest.raises(ConfigError, match="run.json: damaged"):
+                    resume_here(folder)
+            find_runs([folder])
+
+
+def test_damaged_summary_history_and_removed_folds_are_made_again(small_run, tmp_path):
+    folder = shutil.copytree(small_run, tmp_path / "run")
     text = (folder / "summary.json").read_text()
     mean = json.loads(text)["protocols"]["last"]["mean"]
     (folder / "summary.json").write_text(text.replace(repr(mean), repr(mean / 2)))
     (folder / "fold_01" / "history.csv").write_text("epoch\n1\n")
-    assert resume(folder)["protocols"]["last"]["mean"] == mean
-    same_numbers(finished, folder)
-    (folder / "fold_02" / "history.csv").unlink()
-    resume(folder)
-    same_numbers(finished, folder)
-
-
-def test_the_words_of_a_run_come_back_from_hydras_other_note(interrupted, tmp_path):
-    folder = shutil.copytree(interrupted, tmp_path / "run")
-    words = RunDir(folder).started_with()
-    (folder / ".hydra" / "overrides.yaml").write_text("")
-    assert RunDir(folder).started_with() == words
-    assert RunDir(folder).started_with() == words  # written again
-    (folder / ".hydra" / "overrides.yaml").write_text("")
-    (folder / ".hydra" / "hydra.yaml").write_text("[]")
-    with pytest.raises(ConfigError, match=rf"give the options of the run again, with hydra.run.dir={folder}"):
-        RunDir(folder).started_with()
-
-
-def test_a_fold_that_is_taken_away_is_trained_anew(finished, tmp_path):
-    folder = shutil.copytree(finished, tmp_path / "run")
+    assert resume_here(folder)["protocols"]["last"]["mean"] == mean
+    same_numbers(small_run, folder)
     (folder / "fold_01" / "last.pt").write_bytes(b"damaged")
-    assert resume(folder)["folds"] == 3  # its numbers are in the summary
+    assert resume_here(folder)["folds"] == 3  # its numbers are in the summary
     shutil.rmtree(folder / "fold_01")
-    resume(folder)
-    same_numbers(finished, folder)
+    resume_here(folder)
+    same_numbers(small_run, folder)
 
 
-def test_a_checkpoint_of_another_fold_or_version_is_refused(finished, interrupted, tmp_path):
+def test_checkpoint_of_another_fold_is_refused(small_run, interrupted, tmp_path):
     folder = shutil.copytree(interrupted, tmp_path / "run")
     shutil.copy(folder / "fold_00" / "last.pt", folder / "fold_01" / "last.pt")
-    assert "fold_01/last.pt: the checkpoint of fold 0; remove the folder" in outcome(folder, finished)
+    assert "fold_01/last.pt: the checkpoint of fold 0; remove the directory" in outcome(folder, small_run)
 
 
-def test_a_damaged_sweep_is_refused_with_what_to_do(tmp_path):
-    folder = SweepDir(tmp_path / "sweep")
-    asked = SweepRequest([], ["model=gin,egin", "model.hidden_dim=8,16"], None)
-    folder.claim(asked)
-    assert folder.asked() == asked
-    good = folder.record.read_bytes()
-    tried = 0
-    for place in range(len(good)):
-        folder.record.write_bytes(good[:place] + bytes([good[place] ^ 1 << place % 7]) + good[place + 1 :])
+def test_damaged_sweep_is_refused_with_what_to_do(small_run, tmp_path):
+    sweep, spec = SweepDir(tmp_path / "sweep"), RunDir(small_run).load_spec()
+    record = SweepRecord([SweepJob(f"{number}_gin", spec) for number in range(2)])
+    sweep.register(record)
+    assert sweep.load() == record
+    good = sweep.sweep_json.read_bytes()
+    for place in range(0, len(good), 13):
+        sweep.sweep_json.write_bytes(flip(good, place))
         try:
-            assert folder.asked() == asked, place
+            assert sweep.load() == record, place
         except ConfigError as error:
-            assert f"with hydra.sweep.dir={folder.path}" in str(error)
-            tried += 1
-    assert tried > len(good) / 2
+            assert f"with hydra.sweep.dir={sweep.path}" in str(error)
     for way in DAMAGES:
-        folder.record.write_bytes(good)
-        damage(folder.record, way)
+        sweep.sweep_json.write_bytes(good)
+        damage(sweep.sweep_json, way)
         with pytest.raises(ConfigError, match="sweep.json"):
-            continued(folder)
+            sweep.load()
+    sweep.sweep_json.write_bytes(good)
+    with pytest.raises(ConfigError, match="holds a sweep with other jobs"):
+        sweep.register(SweepRecord(record.jobs[:1]))

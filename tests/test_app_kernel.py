@@ -9,7 +9,7 @@ import pytest
 from running import SMALL
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from egin_dgl.cli.app import show
+from egin_dgl.cli.app import print_summary
 from egin_dgl.data import load_tu
 from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import ConfigError, DataError
@@ -61,7 +61,7 @@ def kernel_run(run_here, tmp_path_factory):
 
 def test_reports_on_a_kernel_have_penalties_instead_of_epochs(kernel_run, capsys):
     folder, summary = kernel_run
-    show(summary, folder)
+    print_summary(summary, folder)
     printed = capsys.readouterr().out
     assert re.search(r" C +C chosen on", printed) and "epoch chosen" not in printed
     assert "last" not in re.findall(r"^ +(\w+) ", printed, re.MULTILINE) and "last_20" not in printed
@@ -103,7 +103,7 @@ def test_decision_values_have_no_losses(kernel_run, run_here, tmp_path, capsys):
     assert set(summary["metrics"]) == set(METRICS)
     undefined = {name for name, value in summary["metrics"].items() if value["mean"] is None}
     assert undefined == set(LOSSES)
-    show(summary, folder)
+    print_summary(summary, folder)
     assert not any(name in capsys.readouterr().out for name in LOSSES)
     events = EventAccumulator(str(folder)).Reload().Tags()["scalars"]
     assert "final/auroc" in events and not {f"final/{name}" for name in LOSSES} & set(events)

@@ -10,7 +10,7 @@ from omegaconf.errors import OmegaConfBaseException
 from running import ROOT
 from walking import QUICK, blocks, follow
 
-from egin_dgl.cli.splitting import merged
+from egin_dgl.cli.splitting import merge_groups
 from egin_dgl.data.readers.molecules import scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.errors import EginError, one_line
@@ -76,7 +76,7 @@ def test_scaffolds_stay_in_one_fold(run_here, tmp_path, caplog):
     assert sum(map(len, homes)) == len(set(groups.tolist())) == 14
     caplog.clear()
     run_here(tmp_path / "more", *MOLECULES, "cv.split_by=scaffold", "cv.k=14", "cv.fold=0", *QUICK)
-    assert "more than one of 14 parts would hold: parts differ in size" in caplog.text
+    assert "more than one of 14 folds would hold: folds differ in size" in caplog.text
 
 
 def test_a_class_missing_in_folds_is_reported(run_here, tmp_path, caplog):
@@ -93,8 +93,8 @@ def test_a_class_missing_in_folds_is_reported(run_here, tmp_path, caplog):
 
 def test_groups_of_two_kinds_are_merged():
     one, other = np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])
-    assert merged([one]).tolist() == one.tolist()
-    joined = merged([one, other])
+    assert merge_groups([one]).tolist() == one.tolist()
+    joined = merge_groups([one, other])
     assert joined[0] == joined[1] == joined[2] and len(set(joined.tolist())) == 3
 
 

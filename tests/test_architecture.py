@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
 GROUND = (
     "errors",
-    "named",
+    "text",
     "files",
     "imports",
     "arithmetic",

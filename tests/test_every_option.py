@@ -15,8 +15,9 @@ from omegaconf.errors import OmegaConfBaseException
 from running import ROOT
 from torch import nn
 
-from egin_dgl.cli.app import cut
 from egin_dgl.cli.experiment import make_experiment
+from egin_dgl.cli.run_specs import resolve_settings
+from egin_dgl.cli.splitting import make_splits
 from egin_dgl.cli.validation import checked, with_checked
 from egin_dgl.cli.wellformed import check_words
 from egin_dgl.errors import ConfigError, EginError, one_line
@@ -112,7 +113,7 @@ def up_to_training(cfg, group, run):
         with_checked(cfg, group)  # first, as it refuses most
     cfg = checked(cfg)
     if "root" not in cfg.dataset:
-        cut(make_experiment(cfg).dataset, cfg, run)
+        make_splits(make_experiment(cfg).dataset, resolve_settings(cfg), run)
 
 
 def own_files(folder):

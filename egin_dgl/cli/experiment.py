@@ -1,9 +1,10 @@
-"""From a configuration to what is trained: everything built and checked once, before any fold starts."""
+"""From settings to what is trained: everything is built and checked once, before any fold starts."""
 
+import copy
 import itertools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -13,13 +14,14 @@ from torch import nn
 
 from egin_dgl import arithmetic
 from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.validation import checked
+from egin_dgl.cli.run_specs import resolve_settings
+from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
-from egin_dgl.runs.settings import mapping_of
+from egin_dgl.runs.settings import Settings
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.flat_parameters import without_compiler
 from egin_dgl.training.job import Recipe, TrainFold
@@ -30,7 +32,7 @@ from egin_dgl.training.trainer import train_fold
 
 log = logging.getLogger(__name__)
 
-VARIABLE = ("model", "optimizer", "scheduler", "trainer")  # what an inner selection may choose
+GRID_GROUPS = ("model", "optimizer", "scheduler", "trainer")  # whose options a grid can vary
 
 
 @dataclass(frozen=True)
@@ -41,65 +43,89 @@ class Experiment:
     model: str  # its name in tables
     recipe: Recipe
     train: TrainFold
-    epochs: int  # of a fold, those of candidates included
+    epochs: int  # of a fold, with those of its candidates
     device: torch.device
 
 
-def make_experiment(cfg: DictConfig) -> Experiment:
-    pick_device(cfg.device)  # one that is not there is told before anything is downloaded
-    return make_experiment_on(cfg, build(cfg, "dataset"))
+def make_experiment(
+    cfg: DictConfig | Settings, references: Mapping[str, str] | None = None, trust: bool = True
+) -> Experiment:
+    """Load the dataset and build the experiment on it.
+
+    Args:
+        cfg: settings, or a composed configuration.
+        references: see `RunSpec`; followed by the points of a grid. Default: none.
+        trust: allow a grid to name classes that are not of egin_dgl or torch. Default: True.
+    """
+    settings = resolve_settings(cfg)
+    pick_device(settings["device"])  # an unknown device is an error before anything is downloaded
+    dataset = build(OmegaConf.create(settings), "dataset")
+    return make_experiment_on(settings, dataset, references, trust)
 
 
-def make_experiment_on(cfg: DictConfig, dataset: GraphDataset) -> Experiment:
-    """The experiment on a dataset that is there already."""
-    device = pick_device(cfg.device)
-    reproducible, processor = cfg.get("reproducible", False), arithmetic.processor()
+def make_experiment_on(
+    cfg: DictConfig | Settings,
+    dataset: GraphDataset,
+    references: Mapping[str, str] | None = None,
+    trust: bool = True,
+) -> Experiment:
+    """Build the experiment on a dataset in memory; arguments as of `make_experiment`."""
+    settings = resolve_settings(cfg)
+    cv, device = settings["cv"], pick_device(settings["device"])
+    warn_not_reproducible(settings["reproducible"], device)
+    recipe = make_recipe(settings, dataset)
+    model = build_once(recipe, dataset.info)
+    is_network = isinstance(model, nn.Module)
+    check_combination(cv, recipe, device, is_network)
+    train: TrainFold = train_fold
+    epochs = recipe.options.epochs
+    if isinstance(model, WLKernelSVM):
+        train, epochs = fit_kernel_fold, len(model.penalties)
+    if cv.get("grid"):
+        points = expand_grid(settings, references or {}, trust)
+        candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points]
+        for candidate in candidates:
+            build_once(candidate.recipe, dataset.info)
+        candidates = [replace(each, recipe=without_hydra(each.recipe)) for each in candidates]
+        train = partial(train_nested_fold, candidates=candidates)
+        epochs += sum(candidate.recipe.options.epochs for candidate in candidates)
+    return Experiment(dataset, model.name, without_hydra(recipe), train, epochs, device)
+
+
+def warn_not_reproducible(reproducible: str | bool, device: torch.device) -> None:
+    processor = arithmetic.processor()
     if reproducible and device.type != "cpu":
-        log.warning("reproducible=%s is kept on the CPU only; use device=cpu", reproducible)
-    elif reproducible and not arithmetic.holds_on(reproducible, processor):
+        log.warning("reproducible=%s holds on the CPU only; use device=cpu", reproducible)
+    elif reproducible and not arithmetic.holds_on(str(reproducible), processor):
         log.warning(
-            "reproducible=%s is kept by Intel's processors only, and this is %s; use reproducible=any",
+            "reproducible=%s holds on processors of Intel only, and this is %s; use reproducible=any",
             reproducible,
             processor,
         )
-    recipe = make_recipe(cfg, dataset)
-    model = try_out(recipe, dataset.info)
-    check_together(cfg, recipe, device, isinstance(model, nn.Module))
-    train: TrainFold = train_fold
-    epochs = recipe.options.epochs
-    if not isinstance(model, nn.Module):
-        train, epochs = fit_kernel_fold, len(model.penalties)
-    if cfg.cv.get("grid"):
-        candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points(cfg)]
-        for candidate in candidates:
-            try_out(candidate.recipe, dataset.info)
-        candidates = [replace(each, recipe=sendable(each.recipe)) for each in candidates]
-        train = partial(train_nested_fold, candidates=candidates)
-        epochs += sum(candidate.recipe.options.epochs for candidate in candidates)
-    return Experiment(dataset, model.name, sendable(recipe), train, epochs, device)
 
 
-def make_recipe(cfg: DictConfig, dataset: GraphDataset) -> Recipe:
-    """What the configuration puts into the job of every fold."""
-    options = TrainerOptions.of(mapping_of(cfg.trainer))
-    colors = build(cfg, "ewl")
+def make_recipe(cfg: DictConfig | Settings, dataset: GraphDataset) -> Recipe:
+    """Return what the settings put into the job of every fold."""
+    settings = OmegaConf.create(resolve_settings(cfg))
+    options = TrainerOptions.of(OmegaConf.to_container(settings.trainer))
+    colors = build(settings, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
     return Recipe(
-        make_model=build(cfg, "model"),
-        make_optimizer=build(cfg, "optimizer"),
-        make_scheduler=build(cfg, "scheduler"),
+        make_model=build(settings, "model"),
+        make_optimizer=build(settings, "optimizer"),
+        make_scheduler=build(settings, "scheduler"),
         options=options,
         transforms=transforms,
         metadata={
-            "model": OmegaConf.to_container(cfg.model, resolve=True),
+            "model": OmegaConf.to_container(settings.model),
             "info": asdict(dataset.info),
             "vocabulary": json.loads(dataset.vocabulary.to_json()) if dataset.vocabulary else None,
         },
     )
 
 
-def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
-    """Build everything once before any fold starts, so that a wrong value is one sentence and not ten."""
+def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
+    """Build model, optimizer and scheduler before any fold starts, so that a wrong value is one error and not ten."""
     group = "model"
     try:
         model = recipe.make_model(info)
@@ -118,9 +144,8 @@ def try_out(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     return model
 
 
-def sendable(recipe: Recipe) -> Recipe:
-    """A recipe that was tried out, with Python's partial calls in place of Hydra's: to read those, each worker would load all
-    of Hydra before its first step."""
+def without_hydra(recipe: Recipe) -> Recipe:
+    """Replace partial calls of Hydra by those of Python; to unpickle the former, each worker would import Hydra."""
     return replace(
         recipe,
         make_model=python_partial(recipe.make_model),
@@ -133,50 +158,59 @@ def python_partial(call: Callable) -> Callable:
     return partial(call.func, *call.args, **call.keywords) if isinstance(call, partial) else call
 
 
-def check_together(cfg: DictConfig, recipe: Recipe, device: torch.device, is_network: bool) -> None:
-    """Options that are valid alone but not together."""
+def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_network: bool) -> None:
+    """Refuse options that are valid alone but not together."""
     options = recipe.options
-    if cfg.get("run") is not None and not cfg.cv.get("refit"):
-        raise ConfigError("run=FOLDER is for cv=refit, which trains one model by what that run settled")
     if recipe.transforms and not is_network:
         raise ConfigError(
             "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"
         )
-    if cfg.cv.get("grid") and not is_network:
+    if cv.get("grid") and not is_network:
         raise ConfigError(
             "cv=nested is for networks; a kernel chooses its penalty on validation in cv=ten_fold"
         )
-    if cfg.cv.get("holdout") and cfg.cv.get("fold") is None:
-        raise ConfigError("cv.holdout says that one split is all there is to run: use cv=holdout")
-    if cfg.cv.get("grid") and not cfg.cv.validation:
-        raise ConfigError("cv=nested chooses on the validation part: leave cv.validation=true")
-    if options.patience and not cfg.cv.validation:
-        raise ConfigError("trainer.patience needs a validation part, which this cv has not; use cv=ten_fold")
+    if cv.get("holdout") and cv.get("fold") is None:
+        raise ConfigError("cv.holdout is for a single split: use cv=holdout")
+    if cv.get("grid") and not cv["validation"]:
+        raise ConfigError("cv=nested selects on the validation set: use cv.validation=true")
+    if options.patience and not cv["validation"]:
+        raise ConfigError("trainer.patience needs a validation set, which this cv has not; use cv=ten_fold")
     if options.precision == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
 
 
-def points(cfg: DictConfig) -> list[tuple[dict, DictConfig]]:
-    """The grid of a nested cross-validation: the settings of each of its points, and the whole configuration there."""
+def expand_grid(
+    settings: Settings, references: Mapping[str, str], trust: bool = True
+) -> list[tuple[dict, Settings]]:
+    """Return the points of a nested cross-validation: the options that vary, and all settings with them."""
+    grid = read_grid(settings)
+    points = []
+    for values in itertools.product(*grid.values()):
+        chosen, varied = dict(zip(grid, values, strict=True)), copy.deepcopy(settings)
+        following = {name: chosen[source] for name, source in references.items() if source in chosen}
+        for option, value in (following | chosen).items():
+            group, _, name = option.partition(".")
+            if group in GRID_GROUPS:
+                varied[group][name] = value
+        points.append((chosen, validate_settings(varied, trust)))
+    return points
+
+
+def read_grid(settings: Settings) -> dict[str, list]:
+    """Return the values of each option to vary, ``{"model.hidden_dim": [32, 64]}``."""
     grid: dict[str, list] = {}
-    for group, choices in mapping_of(cfg.cv.grid, resolve=False).items():
-        if group not in VARIABLE or not isinstance(choices, dict):
-            raise ConfigError(f"cv.grid can vary options of {', '.join(VARIABLE)}, not {group}")
+    for group, choices in settings["cv"]["grid"].items():
+        if group not in GRID_GROUPS or not isinstance(choices, dict):
+            raise ConfigError(f"cv.grid can vary options of {', '.join(GRID_GROUPS)}, not {group}")
         for name, values in choices.items():
             if not isinstance(values, list) or not values:
                 raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
             if group == "trainer" and name in ("monitor", "monitor_window"):
                 raise ConfigError(f"cv.grid cannot vary trainer.{name}, which its points are ranked by")
-            if name in cfg[group]:
+            if name in settings[group]:
                 grid[f"{group}.{name}"] = values
             else:
                 log.info("this %s has no %s: left out of the grid", group, name)
     if not grid:
         raise ConfigError("none of the options of cv.grid is one of this model")
-    found = []
-    for values in itertools.product(*grid.values()):
-        varied = cfg.copy()
-        for key, value in zip(grid, values, strict=True):
-            OmegaConf.update(varied, key, value)
-        found.append((dict(zip(grid, values, strict=True)), checked(varied)))
-    return found
+    return grid

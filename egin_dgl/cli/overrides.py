@@ -1,97 +1,117 @@
-"""The words of a command as Hydra is to read them: older names, short ones, and `resume=FOLDER`."""
+"""Command-line arguments of `egin train`: which are for Hydra, and which name a run or sweep to continue."""
 
+import json
 import os
+import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from egin_dgl.cli import sweep
+from egin_dgl import arithmetic
 from egin_dgl.cli.user_config import split_config_dir
 from egin_dgl.errors import ConfigError
-from egin_dgl.named import behind, quoted, sayable
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
 
-SHORT = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # the plugin's name for it, with our defaults
-RENAMED = {"gatv2_edge": "edge_gat"}  # models that older runs, and commands kept from then, call otherwise
-TRUST = "trust=true"  # beside resume=FOLDER: the folder's words are said again without being looked through
+ALIASES = {
+    "hydra/sweeper=optuna": "hydra/sweeper=search"
+}  # the plugin with the defaults of conf/hydra/sweeper
+TRUST = "trust=true"
+LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+REFIT = ("cv=refit", "device=", "hydra.run.dir=")
 
 
-def understood(arguments: list[str]) -> list[str]:
-    """A folder of one's own is named first, as Hydra reads no flag between options."""
-    own, words = split_config_dir(arguments)
-    flag = ["--config-dir", str(own)] if own else []
-    return [*flag, *(current_name(word) for word in beside_its_run(resumed(words, own)))]
+@dataclass(frozen=True)
+class TrainArguments:
+    """Arguments of one command.
+
+    Args:
+        resume: directory of a run or sweep to resume.
+        run: directory of a run to refit on all graphs.
+        trust: allow the directory to name classes that are not of egin_dgl or torch.
+        config_dir: directory with configuration and code of the user.
+        overrides: all other arguments.
+    """
+
+    resume: Path | None
+    run: Path | None
+    trust: bool
+    config_dir: Path | None
+    overrides: list[str]
+
+    def value(self, option: str) -> str | None:
+        """Return the value of the last ``option=VALUE``."""
+        return last_value(self.overrides, option)
 
 
-def beside_its_run(arguments: list[str]) -> list[str]:
-    """The one model that `cv=refit run=FOLDER` trains lies in the folder of the run, unless another place is given."""
-    runs = [word for word in arguments if word.startswith("run=")]
-    if not runs:
-        return arguments
-    rest, name = [word for word in arguments if word not in runs], runs[-1].removeprefix("run=")
-    words = [runs[-1], f"hydra.run.dir={name}/refit"]
-    if Path(name).is_dir():  # as the shell names it; else it may be quoted for Hydra
-        folder = sayable(Path(name))
-        words = [sweep.setting("run", folder), sweep.setting("hydra.run.dir", folder / "refit")]
-    return rest + words[: 1 if any(word.startswith("hydra.run.dir=") for word in rest) else 2]
-
-
-def current_name(word: str) -> str:
-    """An option as it is called now."""
-    group, _, choices = word.partition("=")
-    if group == "model":
-        return f"model={','.join(RENAMED.get(choice, choice) for choice in choices.split(','))}"
-    return SHORT.get(word, word)
-
-
-def with_those_resumed(arguments: list[str]) -> list[str]:
-    """The words of a command, and those that started the run or sweep it goes on with."""
-    words = list(arguments)
-    for folder in (Path(word.removeprefix("resume=")) for word in arguments if word.startswith("resume=")):
-        if SweepDir(folder).is_there:
-            words += SweepDir(folder).asked().task
-        elif RunDir(folder).holds_a_run:
-            words += RunDir(folder).started_with()
-    return words
-
-
-def resumed(arguments: list[str], own: Path | None = None) -> list[str]:
-    """`resume=FOLDER` stands for the options that started the run or sweep in FOLDER, and for running there again."""
-    chosen = [argument for argument in arguments if argument.startswith("resume=")]
-    if not chosen or chosen[-1] == "resume=null":
-        if TRUST in arguments and not any(word.startswith("run=") for word in arguments):
-            raise ConfigError(
-                f"{TRUST} goes with resume=FOLDER or run=FOLDER: it is that folder which is trusted"
-            )
-        return arguments
-    trust = TRUST in arguments
-    if len(arguments) > 1 + trust:
+def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
+    config_dir, others = split_config_dir(arguments)
+    resume, run = (last_value(others, option) for option in ("resume", "run"))
+    resume, run = (None if value == "null" else value for value in (resume, run))
+    overrides = [word for word in others if not word.startswith(("resume=", "run=")) and word != TRUST]
+    trust = TRUST in others
+    if resume is None and run is None and trust:
+        raise ConfigError(f"{TRUST} needs resume=DIR or run=DIR, the directory that is trusted")
+    if resume is not None and (wrong := [word for word in overrides if not word.startswith(LAUNCHER)]):
         raise ConfigError(
-            f"resume=FOLDER goes on with the options that started the run; give no others but {TRUST}"
+            f"resume=DIR takes all options from the directory: leave out {' '.join(wrong)}; only {TRUST}, --config-dir "
+            "and, for a sweep, a launcher can be given with it"
         )
-    folder = Path(chosen[0].removeprefix("resume="))
-    check_own(own, folder)
-    if SweepDir(folder).is_there:
-        return sweep.continued(SweepDir(folder), trust)
-    from egin_dgl.cli.replayed import replayed  # here, as it loads torch
-
-    # Hydra's notes stay as they are: written again on a full disk, they would be empty.
-    return [
-        *replayed(RunDir(folder).started_with(), folder, trust),
-        sweep.setting("hydra.run.dir", sayable(folder)),
-        "hydra.output_subdir=null",
-    ]
+    if run is not None and "cv=refit" not in overrides:
+        raise ConfigError("run=DIR is for cv=refit, which trains one model with the settings of that run")
+    if run is not None and (wrong := [word for word in overrides if not word.startswith(REFIT)]):
+        raise ConfigError(f"cv=refit takes its options from run=DIR: leave out {' '.join(wrong)}")
+    if any("\ud800" <= character <= "\udfff" for character in resume or run or ""):
+        raise ConfigError("the name of the directory is not UTF-8, which TensorBoard needs: rename it")
+    paths = [None if value is None else Path(value) for value in (resume, run)]
+    return TrainArguments(paths[0], paths[1], trust, config_dir, overrides)
 
 
-def check_own(given: Path | None, folder: Path) -> None:
-    """A folder of one's own holds code, which is run because it is named again, not because a run's folder names it."""
-    run = next(iter(SweepDir(folder).jobs()), RunDir(folder))
-    if given is None and (kept := run.own_configuration()):
-        raise ConfigError(f"{folder} was started with --config-dir {kept}; give that beside resume={folder}")
+def last_value(arguments: Sequence[str], option: str) -> str | None:
+    found = [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
+    return found[-1] if found else None
 
 
-def resuming(folder: str | Path) -> str:
-    """The words that go on with a run or sweep, as a shell takes them."""
-    own, _ = split_config_dir(sys.argv[1:])
-    flag = ["--config-dir", os.path.relpath(own)] if own else []
-    return " ".join(map(quoted, [f"resume={os.path.relpath(behind(folder))}", *flag]))
+def hydra_arguments(arguments: TrainArguments) -> list[str]:
+    """Return the arguments for Hydra, which takes no flag between overrides."""
+    flag = ["--config-dir", str(arguments.config_dir)] if arguments.config_dir else []
+    overrides = [ALIASES.get(word, word) for word in arguments.overrides]
+    return [*flag, *overrides, *continue_search(arguments)]
+
+
+def continue_search(arguments: TrainArguments) -> list[str]:
+    """Return the overrides with which a search in an existing hydra.sweep.dir runs its remaining trials."""
+    path = arguments.value("hydra.sweep.dir")
+    sweep = SweepDir(Path(path or "."))
+    if path is None or not sweep.exists or (trials := sweep.load().trials) is None:
+        return []
+    typed = arguments.value("hydra.sweeper.n_trials") or ""
+    trials, finished = int(typed) if typed.isdecimal() else trials, sweep.count_finished()
+    name = "${hydra.job.num}_${hydra.runtime.choices.model}_${hydra.runtime.choices.dataset}"
+    return [f"hydra.sweeper.n_trials={max(0, trials - finished)}", f"hydra.sweep.subdir='{finished}+{name}'"]
+
+
+def requested_arithmetic(arguments: Sequence[str]) -> str | None:
+    """Return `reproducible` as the command or the directory it continues has it, without importing torch."""
+    directory = last_value(arguments, "resume") or last_value(arguments, "run")
+    if directory in (None, "null"):
+        return arithmetic.asked_for(arguments)
+    path = Path(str(directory))
+    file = SweepDir(path).sweep_json if SweepDir(path).exists else RunDir(path).run_json
+    try:
+        content = json.loads(file.read_bytes())
+        found = {record["settings"]["reproducible"] for record in content.get("jobs", [content])}
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return None  # what is wrong is reported when the settings are loaded
+    return found.pop() if len(found) == 1 else None
+
+
+def resume_arguments(directory: str | Path) -> str:
+    """Return the arguments that resume a run or sweep, quoted for a shell."""
+    config_dir, _ = split_config_dir(sys.argv[1:])
+    path = os.path.relpath(directory)
+    if SweepDir(Path(directory)).exists and SweepDir(Path(directory)).load().is_search:
+        return f"the same command with {shlex.quote(f'hydra.sweep.dir={path}')}"
+    own = ["--config-dir", os.path.relpath(config_dir), TRUST] if config_dir else []
+    return shlex.join([f"resume={path}", *own])

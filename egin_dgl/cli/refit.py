@@ -1,6 +1,7 @@
-"""One model on all graphs, with what a cross-validation settled: its settings, its epochs, its temperature."""
+"""Refit: one model on all graphs, with the settings, epochs and temperature that a cross-validation selected."""
 
-import logging
+import copy
+import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -8,151 +9,149 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from egin_dgl.cli.experiment import Experiment, make_experiment, points
-from egin_dgl.cli.validation import BUILT
-from egin_dgl.data.readers.download import DEFAULT_URL
+from egin_dgl import arithmetic
+from egin_dgl.cli.experiment import Experiment, expand_grid, make_experiment
+from egin_dgl.cli.run_specs import validate_recorded
+from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.calibration import pooled_temperature
 from egin_dgl.evaluation.history import History, best_on_validation, kept_record
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.models.registry import refuse_special, registered
-from egin_dgl.named import meant
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import Run, read_run
-from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.settings import Settings, settings_of
+from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.settings import RunSpec, Settings
+from egin_dgl.text import escape_control
 from egin_dgl.training.job import FoldJob
+from egin_dgl.training.parallel.fresh_process import in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget
 from egin_dgl.training.parallel.workers import train_folds
 
-log = logging.getLogger(__name__)
-
-TAKEN = ("model", "dataset", "optimizer", "scheduler", "trainer", "ewl", "seed", "reproducible")
-NONE = np.empty(0, dtype=np.int64)
+EMPTY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What the folds of a run agree on."""
+class RefitPlan:
+    """A refit that has not started.
 
-    settings: dict[str, object]  # those that an inner selection varied
-    epochs: int | None  # None of a kernel machine
-    penalty: float | None  # of a kernel machine
+    Args:
+        spec: settings of the refit.
+        origin: directory of the cross-validation.
+        data_hash: of the data it was trained on.
+        selected: options that the inner selection of a nested run varied.
+        epochs: median of the selected epochs; None for a kernel machine.
+        penalty: C of a kernel machine.
+        temperature: of all folds together; None without validation sets.
+    """
+
+    spec: RunSpec
+    origin: Path
+    data_hash: str | None
+    selected: dict[str, object]
+    epochs: int | None
+    penalty: float | None
     temperature: float | None
 
 
-def refit_config(cfg: DictConfig, before: Run, settled: Settled) -> DictConfig:
-    """The configuration of the run, with what its folds settled."""
-    made = cfg.copy()
-    OmegaConf.set_struct(made, False)
-    for name in TAKEN:  # replaced whole, not key by key
-        made[name] = before.settings[name]
-    made.trainer.patience = None
-    made.trainer.fold_workers = 1
-    for key, value in settled.settings.items():
-        OmegaConf.update(made, key, value)
-    if settled.penalty is not None:
-        made.model.penalties = [settled.penalty]
-    else:
-        made.trainer.epochs = settled.epochs
-    return made
+def plan_refit(
+    origin: RunDir, device: str | None = None, trust: bool = False, config_dir: Path | None = None
+) -> RefitPlan:
+    """Read a finished cross-validation.
 
-
-def vet(settings: Settings) -> None:
-    """A folder may come from anybody: what it names must be of this package or of torch, and nothing else in it is followed."""
-    for name, node in settings.items():
-        plain = dict(node) if isinstance(node, dict) else node
-        if name in BUILT and isinstance(plain, dict):
-            if target := plain.pop("_target_", None):
-                registered(target, name)
-            plain.pop("_partial_", None)
-            if plain.get("url") not in (None, DEFAULT_URL):
-                raise ConfigError("nothing is downloaded from an address that a folder names")
-        refuse_special(plain, name)
-
-
-def settle(run: Run, cfg: DictConfig) -> Settled:
-    """Read the run: of a nested one the settings best in mean validation, else the run's own."""
-    results = [run.results[fold] for fold in sorted(run.results)]
+    Args:
+        origin: its directory.
+        device: device of the refit. Default: that of the cross-validation.
+        trust: allow the directory to name classes that are not of egin_dgl or torch. Default: False.
+        config_dir: directory with code of the user, if the cross-validation had one.
+    """
+    if not origin.exists:
+        raise ConfigError(f"{origin.path} is not the directory of a run: it has no run.json")
+    if not trust:
+        check_links(origin.path)
+    spec = validate_recorded(origin.load_spec(), origin.path, trust, config_dir)
+    run = read_run(origin.path)
+    if not run.results:
+        raise ConfigError(f"{origin.path}: {run.reason}; there is nothing to refit")
     if run.missing:
-        raise ConfigError(f"{run.folder}: {run.reason}; resume={run.folder} finishes it first")
-    settings: dict[str, object] = {}
+        raise ConfigError(f"{origin.path}: {run.reason}; resume={origin.path} finishes it first")
+    selected, settings = {}, copy.deepcopy(spec.settings)
+    results = [run.results[fold] for fold in sorted(run.results)]
     if any(result.chosen for result in results):
-        settings, results = best_candidate(run, cfg)
-    records = [kept_record(result.history) for result in results]
-    temperature = pooled_temperature(results)
-    if records[0].C is not None:
-        return Settled(settings, None, best_penalty([result.history for result in results]), temperature)
-    return Settled(settings, round(statistics.median(record.epoch for record in records)), None, temperature)
+        selected, settings, results = select_candidate(run, spec, trust)
+    if (penalty := best_penalty([result.history for result in results])) is not None:
+        epochs = None
+        settings["model"]["penalties"] = [penalty]
+    else:
+        epochs = round(statistics.median(kept_record(result.history).epoch for result in results))
+        settings["trainer"]["epochs"] = epochs
+    settings["trainer"] |= {"patience": None, "fold_workers": 1}
+    settings["cv"] |= {"refit": True, "fold": 0, "validation": False, "repeats": 1, "grid": None}
+    settings["cv"] |= {"folds_file": None, "split_by": None, "group_duplicates": False, "holdout": False}
+    if device is not None:
+        settings["device"] = device
+    overrides = ["cv=refit", f"run={origin.path}"]
+    spec = RunSpec(
+        validate_settings(settings, trust), {}, overrides, spec.choices | {"cv": "refit"}, spec.config_dir
+    )
+    return RefitPlan(spec, origin.path, run.data_hash, selected, epochs, penalty, pooled_temperature(results))
 
 
-def best_candidate(run: Run, cfg: DictConfig) -> tuple[dict[str, object], list[FoldResult]]:
-    """Of an inner selection: the settings whose validation score is best in the mean over folds, and its folds."""
-    whole = OmegaConf.create({**run.settings})
+def select_candidate(
+    run: Run, spec: RunSpec, trust: bool
+) -> tuple[dict[str, object], Settings, list[FoldResult]]:
+    """Return the candidate of a nested run with the best mean validation score: options, settings and folds."""
     found = []
-    for number, (chosen, _) in enumerate(points(whole)):
+    for number, (chosen, settings) in enumerate(expand_grid(spec.settings, spec.references, trust)):
         folds = [RunDir(run.folder).fold(fold).candidate(number).progress() for fold in sorted(run.results)]
         results = [fold for fold in folds if isinstance(fold, FoldResult)]
         if len(results) < len(folds):
-            raise ConfigError(f"{run.folder}: candidates of its folds are gone, by which settings are chosen")
+            raise ConfigError(
+                f"{run.folder}: folds of candidates are missing, by which settings are selected"
+            )
         score = statistics.fmean(best_on_validation(result.history).chosen_by for result in results)
-        found.append((score, chosen, results))
-    _, chosen, results = max(found, key=lambda entry: entry[0])
-    return chosen, results
+        found.append((score, chosen, settings, results))
+    return max(found, key=lambda entry: entry[0])[1:]
 
 
-def best_penalty(histories: Sequence[History]) -> float:
-    """The C whose validation score is best in the mean over folds; without validation the one that folds kept."""
-    if not histories[0][0].validated:
-        kept = kept_record(histories[0]).C
-    else:
-        rows = list(zip(*histories, strict=True))
-        kept = max(rows, key=lambda row: statistics.fmean(record.chosen_by for record in row))[0].C
-    assert kept is not None  # rows of kernel machines have one
-    return kept
+def best_penalty(histories: Sequence[History]) -> float | None:
+    """Return the C with the best mean validation score, or without validation that of the folds; None for networks."""
+    if kept_record(histories[0]).C is None or not histories[0][0].validated:
+        return kept_record(histories[0]).C
+    rows = zip(*histories, strict=True)
+    return max(rows, key=lambda row: statistics.fmean(record.chosen_by for record in row))[0].C
 
 
-def train_refit(cfg: DictConfig, folder: str | Path, share: CpuBudget | None = None) -> dict:
-    """Train it, in `folder`; called again, it goes on where it was interrupted."""
+def train_refit(plan: RefitPlan, path: str | Path, budget: CpuBudget | None = None) -> dict:
+    """Train on all graphs and write the run to a directory; called again, it resumes. Returns the summary."""
+    reproducible = plan.spec.settings["reproducible"]
+    if not arithmetic.computes(reproducible):
+        return in_fresh_process(reproducible, refit_here, plan, path, budget)
+    return refit_here(plan, path, budget)
+
+
+def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> dict:
     start = time.perf_counter()
-    if not cfg.run:
-        raise ConfigError(
-            "cv=refit needs run=FOLDER, the folder of the cross-validation whose settings it takes"
-        )
-    place = meant(cfg.run)
-    if not RunDir(place).holds_a_run:
-        raise ConfigError(f"{place} is not the folder of a run: it has no run.json")
-    before = read_run(place)
-    if not before.results:
-        raise ConfigError(f"{place}: {before.reason}; there is nothing to go by")
-    if not cfg.trust:  # before the folds are read: the points of a grid are built too
-        try:
-            vet(before.settings)
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}; if you know who made the folder, add trust=true") from None
-    settled = settle(before, cfg)
-    cfg = refit_config(cfg, before, settled)
-    run, settings = RunDir(Path(folder)), settings_of(cfg)
-    if known := run.finished(settings):
-        show_refit(known, run.path)
-        return known
-    experiment = make_experiment(cfg)
+    run, settings = RunDir(Path(path)), plan.spec.settings
+    if finished := run.load_finished(settings):
+        print_refit(finished, run.path)
+        return finished
+    run.register(plan.spec, refit_of=os.path.relpath(plan.origin, run.path))
+    experiment = make_experiment(settings)
     dataset = experiment.dataset
-    if before.data_hash is not None and before.data_hash != dataset.digest:
-        raise ConfigError(f"the data is not what {place} was trained on")
-    run.claim(experiment.model, dataset.info.name, dataset.digest, settings)
-    result = train_on_all(experiment, run.fold(0), cfg.seed, share)
-    keep_temperature(run.fold(0), settled.temperature)
+    if plan.data_hash not in (None, dataset.digest):
+        raise ConfigError(f"the data differs from that of {plan.origin}")
+    run.register_data(experiment.model, dataset.info.name, dataset.digest)
+    result = train_on_all(experiment, run.fold(0), settings["seed"], budget)
+    save_temperature(run.fold(0), plan.temperature)
     summary = {
         "model": experiment.model,
         "dataset": dataset.info.name,
-        "seed": cfg.seed,
+        "seed": settings["seed"],
         "parameters": result.parameters,
         "seconds": time.perf_counter() - start,
         "device": str(experiment.device),
@@ -162,55 +161,55 @@ def train_refit(cfg: DictConfig, folder: str | Path, share: CpuBudget | None = N
         "protocols": {},
         "metrics": {},
         "refit": {
-            "of": str(place),
+            "of": escape_control(plan.origin),
             "graphs": len(dataset),
-            "epochs": settled.epochs,
-            "C": settled.penalty,
-            "chosen": settled.settings,
-            "temperature": settled.temperature,
+            "epochs": plan.epochs,
+            "C": plan.penalty,
+            "chosen": plan.selected,
+            "temperature": plan.temperature,
             "train_accuracy": result.history[-1].train_accuracy,
         },
         "validation_score": None,
     }
-    run.end(summary)
+    run.finish(summary)
     write_card(run)
-    show_refit(summary, run.path)
+    print_refit(summary, run.path)
     return summary
 
 
-def train_on_all(experiment: Experiment, folder: FoldDir, seed: int, share: CpuBudget | None) -> FoldResult:
-    everything = np.arange(len(experiment.dataset))
+def train_on_all(experiment: Experiment, folder: FoldDir, seed: int, budget: CpuBudget | None) -> FoldResult:
     job = FoldJob(
         fold=0,
         seed=seed,
-        split=Split(train=everything, validation=NONE, test=NONE),
+        split=Split(train=np.arange(len(experiment.dataset)), validation=EMPTY, test=EMPTY),
         folder=folder,
         train=experiment.train,
         device=experiment.device,
         recipe=experiment.recipe,
     )
     with FoldProgress({0: folder.epochs}, experiment.epochs) as progress:
-        return train_folds(experiment.dataset, [job], progress, share or CpuBudget(1))[0]
+        return train_folds(experiment.dataset, [job], progress, budget or CpuBudget(1))[0]
 
 
-def keep_temperature(folder: FoldDir, temperature: float | None) -> None:
-    """That of the folds together, as no graph is left to learn one on."""
+def save_temperature(folder: FoldDir, temperature: float | None) -> None:
+    """Save the temperature of the cross-validation, as no graph is left to fit one on."""
     tensors, metadata = folder.load_tensors()
     folder.save_tensors(tensors, metadata | {"temperature": temperature})
 
 
-def show_refit(summary: dict, folder: Path) -> None:
-    refit = summary["refit"]
-    long = f"{refit['epochs']} epochs" if refit["epochs"] is not None else f"C = {refit['C']:g}"
-    chosen = "".join(f", {key}={value}" for key, value in refit["chosen"].items())
-    console = Console()
+def print_refit(summary: dict, path: Path) -> None:
+    refit, console = summary["refit"], Console()
+    duration = f"{refit['epochs']} epochs" if refit["epochs"] is not None else f"C = {refit['C']:g}"
+    selected = "".join(f", {key}={value}" for key, value in refit["chosen"].items())
     console.print(
-        f"{summary['model']} on all {refit['graphs']:,} graphs of {summary['dataset']}: {long}{chosen}, as in {refit['of']}",
+        f"{summary['model']} on all {refit['graphs']:,} graphs of {summary['dataset']}: {duration}{selected}, as in "
+        f"{refit['of']}",
         highlight=False,
         soft_wrap=True,
     )
     if refit["temperature"] is None:
-        console.print(
-            "its probabilities are not calibrated: the run kept no validation scores", highlight=False
-        )
-    console.print(f"nothing was left to test on: expect what that run measured; in {folder}", soft_wrap=True)
+        console.print("probabilities are not calibrated: the run had no validation sets", highlight=False)
+    console.print(
+        f"no graph is left for testing: expect the scores of that run; in {escape_control(path)}",
+        soft_wrap=True,
+    )

@@ -1,88 +1,116 @@
-"""What must stay together when graphs are cut into parts, and what is to be said of the parts."""
+"""Folds of a run: read or made, with groups of graphs that stay together, and warnings about them."""
 
 import logging
+from collections.abc import Mapping
 
 import numpy as np
-from omegaconf import DictConfig
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.readers.molecules import scaffold_groups
-from egin_dgl.data.splits import Folds
-from egin_dgl.errors import ConfigError
+from egin_dgl.data.splits import Folds, Split, fold_numbers, folds_from_column, load_folds, make_folds
+from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl import duplicate_groups
+from egin_dgl.files import move_aside
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-def check_cutting(dataset: GraphDataset, cv: DictConfig) -> None:
-    """Options that say, each alone, how graphs are cut."""
-    split_by = cv.get("split_by")
-    if split_by and not dataset.smiles:
+def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple[Folds, dict[int, Split]]:
+    """Return the folds and, by number, the splits of those to run; save the folds with the run."""
+    cv, labels = settings["cv"], dataset.labels.numpy()
+    check_split_options(dataset, cv)
+    if cv["folds_file"]:
+        folds = load_folds(cv["folds_file"], labels, dataset.info.name)
+    elif saved := load_saved_folds(run, dataset):
+        folds = saved
+    elif dataset.parts:
+        folds = folds_from_column(dataset.parts, labels, settings["seed"], dataset.info.name)
+    else:
+        groups = split_groups(dataset, cv)
+        folds = make_folds(labels, cv["k"], settings["seed"], dataset.info.name, groups, cv["repeats"])
+    warn_missing_classes(folds, dataset, by_groups=bool(cv.get("split_by")))
+    chosen = cv.get("fold")
+    every = [0] if folds.fixed else range(len(folds.parts))
+    numbers = every if chosen is None else fold_numbers(chosen)
+    splits = {number: folds.split(number, cv["validation"]) for number in numbers}
+    folds.save(run.folds, dataset.ids)
+    return folds, splits
+
+
+def load_saved_folds(run: RunDir, dataset: GraphDataset) -> Folds | None:
+    """Return the folds of folds.json; None if there are none or the file is damaged: the same are made again."""
+    if not run.folds.exists():
+        return None
+    try:
+        return load_folds(run.folds, dataset.labels.numpy(), dataset.info.name)
+    except DataError as error:
+        log.warning("%s; it is moved aside and written again", error)
+        move_aside(run.folds)
+        return None
+
+
+def check_split_options(dataset: GraphDataset, cv: Mapping) -> None:
+    """Refuse options that exclude each other or need other data."""
+    if cv.get("split_by") and not dataset.smiles:
         raise ConfigError("cv.split_by=scaffold is for molecules: use dataset=smiles")
-    others = [
-        option
-        for option, used in (
-            ("cv.folds_file", cv.folds_file),
-            ("cv.split_by", split_by),
-            ("cv.group_duplicates", cv.group_duplicates),
-            ("cv.repeats", cv.repeats != 1),
-        )
-        if used
-    ]
+    options = {"folds_file": cv["folds_file"], "split_by": cv.get("split_by")}
+    options |= {"group_duplicates": cv["group_duplicates"], "repeats": cv["repeats"] != 1}
+    others = [f"cv.{option}" for option, used in options.items() if used]
     if dataset.parts and others:
-        raise ConfigError(
-            f"dataset.split_column says which graph is in which part: leave out {', '.join(others)}"
-        )
+        raise ConfigError(f"dataset.split_column defines the splits: leave out {', '.join(others)}")
 
 
-def groups_of(dataset: GraphDataset, cv: DictConfig) -> np.ndarray | None:
-    """(G,) the group of each graph, which is never divided; None where each stands alone."""
+def split_groups(dataset: GraphDataset, cv: Mapping) -> np.ndarray | None:
+    """Return (G,) the group of each graph, which is never divided; None without groups."""
     kinds = []
     if cv.get("split_by"):
         groups, scaffolds = scaffold_groups(dataset.smiles)
         sizes = np.bincount(groups)
-        if isinstance(cv.k, int) and sizes.max() > len(dataset) / cv.k:
+        if isinstance(cv["k"], int) and sizes.max() > len(dataset) / cv["k"]:
             log.warning(
-                "%d of %d molecules have the scaffold %s, more than one of %d parts would hold: parts differ in size",
+                "%d of %d molecules have the scaffold %s, more than one of %d folds would hold: folds differ in size",
                 sizes.max(),
                 len(dataset),
                 scaffolds[int(sizes.argmax())],
-                cv.k,
+                cv["k"],
             )
         kinds.append(groups)
-    if cv.group_duplicates:
+    if cv["group_duplicates"]:
         kinds.append(np.asarray(duplicate_groups(dataset, progress=True)))
-    return merged(kinds) if kinds else None
+    return merge_groups(kinds) if kinds else None
 
 
-def merged(kinds: list[np.ndarray]) -> np.ndarray:
-    """Graphs that are together in one kind of groups or another are together."""
+def merge_groups(kinds: list[np.ndarray]) -> np.ndarray:
+    """Return the finest groups in which graphs stay together that share a group of any kind."""
     if len(kinds) == 1:
         return kinds[0]
     graphs = np.tile(np.arange(len(kinds[0])), len(kinds))
     starts = np.cumsum([len(kinds[0]), *(int(kind.max()) + 1 for kind in kinds[:-1])])
-    homes = np.concatenate([start + kind for start, kind in zip(starts, kinds, strict=True)])
-    size = int(homes.max()) + 1
-    links = coo_array((np.ones(len(graphs)), (graphs, homes)), shape=(size, size))
+    groups = np.concatenate([start + kind for start, kind in zip(starts, kinds, strict=True)])
+    size = int(groups.max()) + 1
+    links = coo_array((np.ones(len(graphs)), (graphs, groups)), shape=(size, size))
     return connected_components(links, directed=False)[1][: len(kinds[0])]
 
 
-def warn_of(folds: Folds, dataset: GraphDataset, by_groups: bool = False) -> None:
-    """Say which parts have no graph of a class that every part could have one of.
+def warn_missing_classes(folds: Folds, dataset: GraphDataset, by_groups: bool = False) -> None:
+    """Warn of folds without a graph of a class that has one for every fold.
 
-    By groups, also of smaller classes: stratified parts share these out as well as can be, groups need not.
+    Args:
+        by_groups: warn of smaller classes as well, which groups distribute less evenly than stratified folds.
     """
     labels = dataset.labels.numpy()
     counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.parts])
     sizes = counts.sum(axis=0) // folds.repeats
     for small in np.flatnonzero(sizes < folds.k) if by_groups else ():
-        name, homes = dataset.info.class_names[small], np.flatnonzero(counts[:, small])
-        told = "class %s has %d graph(s) for %d parts: only part(s) %s have any"
-        log.warning(told, name, sizes[small], folds.k, ", ".join(map(str, homes)))
+        name, present = dataset.info.class_names[small], np.flatnonzero(counts[:, small])
+        message = "class %s has %d graph(s) for %d folds: only fold(s) %s have any"
+        log.warning(message, name, sizes[small], folds.k, ", ".join(map(str, present)))
     absent = (counts == 0) & (sizes >= folds.k)
     for number, missing in enumerate(absent):
         if missing.any():
             names = ", ".join(dataset.info.class_names[i] for i in np.flatnonzero(missing))
-            log.warning("part %d has no graph of class %s", number, names)
+            log.warning("fold %d has no graph of class %s", number, names)

@@ -1,115 +1,94 @@
-"""A Hydra multirun: what Hydra calls while it goes on, and the words that go on with it."""
+"""Hydra callback that records a sweep before its first job, and the table at its end."""
 
 import logging
-import math
-import re
 import sys
+import traceback
 from pathlib import Path
-from secrets import token_hex
+from typing import Any
 
-from hydra.conf import HydraConf
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from egin_dgl.errors import StorageError, one_line
+from egin_dgl.cli.error_messages import explain
+from egin_dgl.cli.paths import conf_dir
+from egin_dgl.errors import ConfigError, EginError, StorageError, one_line
 from egin_dgl.files import write_text
-from egin_dgl.named import meant, sayable
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.sweep_dir import SweepDir, SweepRequest
+from egin_dgl.runs.sweep_dir import SweepDir, SweepRecord
+from egin_dgl.text import escape_control
 
 log = logging.getLogger(__name__)
 
-current: SweepDir | None = None  # the sweep that this process conducts
-place: Path | None = None  # the folder of the run or sweep of this process
+active_dir: Path | None = None  # directory of the run or sweep of this process
+active_sweep: SweepDir | None = None  # the sweep that this process runs
+
+
+def activate(directory: Path, is_sweep: bool = False) -> None:
+    """Set the directory that messages about errors and interruptions refer to."""
+    global active_dir, active_sweep
+    active_dir, active_sweep = directory, SweepDir(directory) if is_sweep else None
 
 
 class Record(Callback):
-    """Hydra calls these, the last where a job ran and the others before, where the run or sweep is conducted."""
+    """Called by Hydra in the process that starts a run or sweep."""
 
-    def on_run_start(self, config: DictConfig, **_) -> None:
-        global place
-        HydraConfig.instance().set_config(config)  # the folder's name asks it what was chosen
-        place = meant(config.hydra.run.dir)
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        activate(Path(config.hydra.run.dir))
 
-    def on_multirun_start(self, config: DictConfig, **_) -> None:
-        """Write down what was asked. The folder is there before a search opens its study in it."""
-        global current, place
-        current = SweepDir(meant(config.hydra.sweep.dir))
-        place = current.path
-        trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
-        overrides = config.hydra.overrides
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         try:
-            current.claim(SweepRequest(list(overrides.hydra), list(overrides.task), trials))
-        except StorageError as error:  # Hydra would go on, and only warn
-            sys.exit(f"error: {error}")
-
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **_) -> None:
-        """Leave the reason of a failure in the job's folder, for the table at the end of the sweep."""
-        note = RunDir(meant(config.hydra.runtime.output_dir)).error
-        if job_return.status != JobStatus.FAILED:
-            note.unlink(missing_ok=True)
-            return
-        error = job_return._return_value  # the property would raise it
-        log.debug("the job failed", exc_info=error)
-        try:
-            write_text(note, one_line(error) + "\n")
-        except StorageError as full:
-            log.warning("%s: %s", full, one_line(error))
+            record_sweep(config)
+        except Exception as error:  # Hydra would print a warning and continue
+            if not isinstance(error, (EginError, HydraException, OmegaConfBaseException)):
+                traceback.print_exc()
+            sys.exit(f"error: {escape_control(explain(error, conf_dir(), 'train'))}")
 
 
-def notes_of_launcher(words: list[str]) -> list[str]:
-    """Submitit reads pickles from its folder, so it gets one whose name nobody could know beforehand."""
-    if not any(word.startswith("hydra/launcher=submitit") for word in words):
-        return []
-    return [f"hydra.launcher.submitit_folder='${{hydra.sweep.dir}}/.submitit/{token_hex(8)}/%j'"]
+def record_sweep(config: DictConfig) -> None:
+    """Write sweep.json: all jobs of a grid, or the number of trials of a search, before a study is opened there."""
+    sweep = SweepDir(Path(config.hydra.sweep.dir))
+    trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
+    if trials is None:
+        from egin_dgl.cli.run_specs import expand_sweep  # imports torch
+
+        sweep.register(SweepRecord(expand_sweep(config)))
+    else:
+        check_search(config)
+        continued = sweep.exists
+        sweep.register(SweepRecord([], trials))
+        if continued:
+            sweep.move_unfinished_aside()
+    activate(sweep.path, is_sweep=True)
 
 
-def jobs() -> list[RunDir]:
-    """The jobs of the current sweep that have started."""
-    return current.jobs() if current else []
+def check_search(config: DictConfig) -> None:
+    direction = config.hydra.sweeper.direction
+    if not OmegaConf.select(config, "cv.validation"):
+        raise ConfigError(
+            "a search maximizes the validation score, and this cv has no validation set; use cv=ten_fold"
+        )
+    if getattr(direction, "name", direction) != "maximize":
+        raise ConfigError(f"a score is maximized: use hydra.sweeper.direction=maximize, not {direction}")
 
 
-def how_many(hydra: HydraConf) -> int | None:
-    """The jobs of the sweep that a job is of: the trials of a search, or the points of a grid; None where nothing says."""
-    folder = SweepDir(meant(hydra.sweep.dir))
-    if "n_trials" in hydra.sweeper:
-        return hydra.sweeper.n_trials
-    if not folder.is_there:
-        return None
-    words = OverridesParser.create().parse_overrides(folder.asked().task)
-    return math.prod(len(list(word.sweep_string_iterator())) for word in words if word.is_discrete_sweep())
+def record_failure(run: RunDir, error: BaseException) -> None:
+    """Write error.txt, which the table at the end of the sweep shows."""
+    log.debug("the job failed", exc_info=error)
+    try:
+        write_text(run.error, one_line(error) + "\n")
+    except StorageError as full:
+        log.warning("%s: %s", full, one_line(error))
 
 
-def continued(folder: SweepDir, trust: bool = False) -> list[str]:
-    """The options that go on with a sweep: the same jobs in the same folders, or the trials still to do.
+def publish_active_sweep() -> tuple[int, int]:
+    """Print and write the table of the sweep of this process; return how many jobs are unfinished, and of how many."""
+    if active_sweep is None or not active_sweep.runs():
+        return 0, 0
+    from rich.console import Console  # single runs need none of it
 
-    A search draws new trials, so those that were cut off are put aside and the others numbered on.
-    """
-    from egin_dgl.cli.replayed import replayed  # here, as it loads torch
+    from egin_dgl.reporting.many_runs.report import publish_sweep
 
-    asked = folder.asked()
-    kept = replayed([*asked.hydra, *asked.task], folder.path, trust)
-    options = [
-        "--multirun",
-        *kept,
-        *notes_of_launcher(kept),
-        setting("hydra.sweep.dir", sayable(folder.path)),
-    ]
-    if asked.trials is None:
-        return options
-    tried = folder.put_aside_unfinished()
-    names = "${hydra:job.num}_${hydra:runtime.choices.model}_${hydra:runtime.choices.dataset}"
-    return [
-        *options,
-        f"hydra.sweeper.n_trials={max(0, asked.trials - tried)}",
-        f"hydra.sweep.subdir='{tried}+{names}'",
-    ]
-
-
-def setting(key: str, path: Path) -> str:
-    """An option with a path as its value, in quotes as Hydra's grammar has them: in these every character is itself."""
-    text = re.sub(r"(\\*)('|\Z)", lambda end: 2 * end[1] + ("\\'" if end[2] else ""), str(path))
-    return f"{key}='{text}'"
+    unfinished = publish_sweep(active_sweep.path, Console())
+    return len(unfinished), len(active_sweep.runs())

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.declared import Options, declared
 from egin_dgl.errors import ConfigError, one_line
+from egin_dgl.models.registry import refuse_special, registered
 from egin_dgl.ranges import shown
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
@@ -90,3 +91,16 @@ def replaced(
     for name in differing:
         OmegaConf.update(cfg, f"{group}.{name}" if group else name, meant[name], merge=False)
     return cfg
+
+
+def validate_settings(settings: dict, trust: bool = True) -> dict:
+    """Return the settings with every value as its option declares it; `trust` allows classes of the user."""
+    for name, node in settings.items() if not trust else ():
+        plain = dict(node) if isinstance(node, dict) else node
+        if name in BUILT and isinstance(plain, dict):
+            if target := plain.pop("_target_", None):
+                registered(target, name)
+            plain.pop("_partial_", None)
+        refuse_special(plain, name)
+    content = OmegaConf.to_container(checked(OmegaConf.create(settings)), resolve=True)
+    return {str(name): value for name, value in dict(content).items()}  # type: ignore[call-overload]

@@ -21,11 +21,11 @@ __all__ = [
     "load_tu",
 ]
 
-# Readers of files that take pandas are imported when they are used.
-_LATER = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": "smiles"}
+# Imported on first use, as they need pandas.
+_LAZY = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": "smiles"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"{__name__}.readers.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.inference.predictions import Predictions
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
 from egin_dgl.runs.reader import Run, read_run
-from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.run_dir import RunDir, check_links
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,10 @@ def load_run(folder: str | os.PathLike, device: str = "cpu", trust: bool = False
         run.predict(["CCO", "c1ccccc1"]).to_frame()
     """
     path = Path(folder)
-    if not RunDir(path).holds_a_run:
+    if not RunDir(path).exists:
         raise ConfigError(f"{path} is not a run directory: it has no run.json")
+    if not trust:
+        check_links(path)
     run = read_run(path)
     if not run.results:
         raise ConfigError(f"{path}: {run.reason}; there is no model to load")

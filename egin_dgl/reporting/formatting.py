@@ -1,9 +1,7 @@
 """Formatting of numbers and protocols: scores in %, losses as they are."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from egin_dgl.evaluation.metrics import METRICS
 
@@ -70,8 +68,3 @@ def pluralize(number: int, noun: str) -> str:
     """1 fold, 2 folds, 1,000 classes."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
-
-
-def display_path(path: Path) -> str:
-    """A path as printable text, with a replacement character for bytes that are not UTF-8."""
-    return os.fsencode(path).decode(errors="replace")

@@ -1,1 +1,1 @@
-"""A run, and a sweep of runs, on disk: the only room that knows the name or the shape of a file in their folders."""
+"""Run and sweep directories: the only package that knows the name or the format of a file in them."""

@@ -1,4 +1,4 @@
-"""history.csv of a fold: one line an epoch, every digit kept."""
+"""history.csv of a fold: one line per epoch, with full precision."""
 
 import csv
 import io
@@ -18,17 +18,17 @@ def history_text(history: Iterable[EpochRecord]) -> str:
     names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
     writer.writerow(names)
     for record in history:
-        # repr keeps every digit, so that reading gives the same numbers; NaN is an empty cell.
+        # repr round-trips every float; NaN is an empty cell.
         values = (getattr(record, name) for name in names)
         writer.writerow("" if v is None or math.isnan(v) else repr(v) for v in values)
     return text.getvalue()
 
 
 def read_history(path: str | Path) -> History:
-    return history_of(Path(path).read_text(encoding="utf-8"))
+    return parse_history(Path(path).read_text(encoding="utf-8"))
 
 
-def history_of(text: str) -> History:
+def parse_history(text: str) -> History:
     return [
         EpochRecord(epoch=int(row.pop("epoch")), **{name: float(v or "nan") for name, v in row.items()})
         for row in csv.DictReader(io.StringIO(text))

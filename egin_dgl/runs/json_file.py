@@ -1,4 +1,4 @@
-"""JSON objects in a folder: written whole, and read with the shape they must have, or refused in a sentence."""
+"""JSON objects with a checksum: written atomically, read with the expected types or refused in one sentence."""
 
 import json
 import zlib
@@ -8,26 +8,26 @@ from pathlib import Path
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import write_text
 
-SEAL = "crc32"  # of all other entries
-NAMES = {
+CHECKSUM = "crc32"  # of all other entries
+TYPE_NAMES = {
     dict: "an object",
     list: "a list",
-    str: "a text",
+    str: "a string",
     int: "a number",
     float: "a number",
-    bool: "true or false",
+    bool: "a boolean",
 }
 
 
-def write_object(path: Path, content: dict, sealed: bool = False) -> None:
-    """`sealed` with a checksum, where a digit that changes would not be noticed."""
+def write_object(path: Path, content: dict, sealed: bool = True) -> None:
+    """Write an object; `sealed` with a checksum of all entries."""
     if sealed:
-        content = content | {SEAL: seal(content)}
+        content = content | {CHECKSUM: checksum(content)}
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
-def read_object(path: Path, shape: Mapping[str, type | tuple[type, ...]]) -> dict:
-    """The object in a file that has these entries of these types; its seal, where it has one, holds and is left out."""
+def read_object(path: Path, types: Mapping[str, type | tuple[type, ...]]) -> dict:
+    """Read an object with entries of these types. The checksum, if present, is verified and left out."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -35,23 +35,20 @@ def read_object(path: Path, shape: Mapping[str, type | tuple[type, ...]]) -> dic
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: damaged ({error})") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path}: damaged (it holds {kind(content)}, no object)")
-    if absent := [key for key in shape if key not in content]:
-        raise ConfigError(
-            f"{path}: has no {', '.join(absent)}; an earlier version wrote it, or it is damaged"
-        )
-    for key, kinds in shape.items():
-        if not isinstance(content[key], kinds):
-            raise ConfigError(f"{path}: damaged ({key} is {kind(content[key])})")
-    if SEAL in content and content.pop(SEAL) != seal(content):
+        raise ConfigError(f"{path}: damaged (it holds {type_name(content)} instead of an object)")
+    if absent := [key for key in types if key not in content]:
+        raise ConfigError(f"{path}: damaged (it has no {', '.join(absent)})")
+    for key, expected in types.items():
+        if not isinstance(content[key], expected):
+            raise ConfigError(f"{path}: damaged ({key} is {type_name(content[key])})")
+    if CHECKSUM in content and content.pop(CHECKSUM) != checksum(content):
         raise ConfigError(f"{path}: damaged (the checksum does not match)")
     return content
 
 
-def seal(content: dict) -> int:
-    """Of what JSON makes of it."""
+def checksum(content: dict) -> int:
     return zlib.crc32(json.dumps(json.loads(json.dumps(content))).encode())
 
 
-def kind(value: object) -> str:
-    return NAMES.get(type(value), "nothing")
+def type_name(value: object) -> str:
+    return TYPE_NAMES.get(type(value), "null")

@@ -1,4 +1,4 @@
-"""predictions.csv of a run: a line for each test graph of each fold."""
+"""predictions.csv of a run: one line per test graph and fold."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from egin_dgl.files import write_text
 def write_predictions(
     path: str | Path, predictions: Iterable[Prediction], ids: Sequence[str], class_names: Sequence[str]
 ) -> None:
-    """Classes by their names; `ids` are the graphs'. Probabilities have six digits, which is more than they are worth."""
+    """Write the names of classes and six digits of each probability; `ids` are those of the graphs."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = [f"p_{name}" for name in class_names]
@@ -20,6 +20,6 @@ def write_predictions(
     for row in predictions:
         found = [f"{value:.6g}" for value in row.probabilities]
         classes = class_names[row.label], class_names[row.predicted]
-        told = row.epoch, row.chosen, str(row.calibrated).lower()
-        writer.writerow([ids[row.graph], row.fold, *classes, *found, *told])
+        selection = row.epoch, row.chosen, str(row.calibrated).lower()
+        writer.writerow([ids[row.graph], row.fold, *classes, *found, *selection])
     write_text(path, text.getvalue())

@@ -1,9 +1,9 @@
-"""A sweep on disk: what was asked, its jobs, and which of them have ended.
+"""The directory of a sweep.
 
-sweep.json         the words of the command, and how many trials a search was to make
-0_egin_mutag, …    the folders of its jobs, each a run's; one whose name begins with a dot was put aside
-study.db           a search's study
-table.md, …        what it came to
+sweep.json         settings of all jobs, written before the first one starts; of a search the number of trials
+0_egin_mutag, …    one run directory per job; a name with a leading dot is an interrupted trial, moved aside
+study.db           study of a search
+table.md, …        tables of all jobs
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,35 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.files import storage_errors
 from egin_dgl.runs.json_file import read_object, write_object
 from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.settings import SPEC, RunSpec, result_settings
 
 
 @dataclass(frozen=True)
-class SweepRequest:
-    """What a sweep was asked for."""
+class SweepJob:
+    """One point of a sweep.
 
-    hydra: list[str]  # options of Hydra itself
-    task: list[str]  # options of the app
-    trials: int | None  # of a search
+    Args:
+        name: its directory, relative to that of the sweep.
+        spec: its settings.
+    """
+
+    name: str
+    spec: RunSpec
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """Content of sweep.json: all jobs of a sweep, or the number of trials of a search."""
+
+    jobs: list[SweepJob]
+    trials: int | None = None
+
+    @property
+    def is_search(self) -> bool:
+        return self.trials is not None
+
+    def __len__(self) -> int:
+        return len(self.jobs) if self.trials is None else self.trials
 
 
 @dataclass(frozen=True)
@@ -30,44 +50,64 @@ class SweepDir:
     path: Path
 
     @property
-    def record(self) -> Path:
+    def sweep_json(self) -> Path:
         return self.path / "sweep.json"
 
     @property
-    def is_there(self) -> bool:
-        return self.record.is_file()
+    def exists(self) -> bool:
+        return self.sweep_json.is_file()
 
-    def claim(self, asked: SweepRequest) -> None:
-        """The folder is made; what was asked first stays."""
+    def register(self, record: SweepRecord) -> None:
+        """Write sweep.json, or check that the one here records the same jobs."""
+        if self.exists:
+            before = self.load()
+            points = [
+                [(job.name, result_settings(job.spec.settings)) for job in one.jobs]
+                for one in (before, record)
+            ]
+            if before.is_search != record.is_search or points[0] != points[1]:
+                raise ConfigError(f"{self.path} holds a sweep with other jobs; use a new directory")
+            return
+        jobs = [{"name": job.name, **job.spec.to_json()} for job in record.jobs]
         with storage_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        if not self.record.exists():
-            content = {"hydra": asked.hydra, "task": asked.task, "trials": asked.trials}
-            write_object(self.record, content, sealed=True)
+        write_object(self.sweep_json, {"jobs": jobs, "trials": record.trials})
 
-    def asked(self) -> SweepRequest:
+    def load(self) -> SweepRecord:
+        """Return the record. Its settings are data of unknown origin: validate them before use."""
         try:
-            found = read_object(self.record, {"hydra": list, "task": list, "trials": (int, NoneType)})
-            asked = SweepRequest(found["hydra"], found["task"], found["trials"])
-            if not all(isinstance(word, str) for word in asked.hydra + asked.task):
-                raise ConfigError(f"{self.record}: damaged (its options are not all texts)")
+            content = read_object(self.sweep_json, {"jobs": list, "trials": (int, NoneType)})
+            types = {"name": str, **SPEC}
+            for job in content["jobs"]:
+                if not isinstance(job, dict) or not all(isinstance(job.get(k), t) for k, t in types.items()):
+                    raise ConfigError(f"{self.sweep_json}: damaged (a job is incomplete)")
+                self.check_inside(job["name"])
         except ConfigError as error:
             raise ConfigError(
-                f"{error}; to go on, remove it and give the options of the sweep again, with hydra.sweep.dir={self.path}"
+                f"{error}; remove it and type the options of the sweep again, with hydra.sweep.dir={self.path}"
             ) from error
-        return asked
+        jobs = [SweepJob(job["name"], RunSpec.from_json(job)) for job in content["jobs"]]
+        return SweepRecord(jobs, content["trials"])
 
-    def jobs(self) -> list[RunDir]:
-        """Those that have started."""
-        return [RunDir(path.parent) for path in sorted(self.path.glob("[!.]*/.hydra"))]
+    def check_inside(self, name: str) -> None:
+        place = Path(name)
+        if place.is_absolute() or not place.parts or ".." in place.parts:
+            raise ConfigError(f"{self.sweep_json}: {name!r} is not a directory inside that of the sweep")
 
-    def put_aside_unfinished(self) -> int:
-        """Rename jobs that were cut off; return how many have ended, well or not."""
-        ended = 0
-        for job in self.jobs():
-            if job.summary.exists() or job.error.exists():
-                ended += 1
-            else:
-                with storage_errors(job.path):
-                    job.path.rename(job.path.with_name(f".cut_off_{job.path.name}"))
-        return ended
+    def run_dir(self, job: SweepJob) -> RunDir:
+        return RunDir(self.path / job.name)
+
+    def runs(self) -> list[RunDir]:
+        """Return the jobs that have started."""
+        return [RunDir(path.parent) for path in sorted(self.path.glob("[!.]*/run.json"))]
+
+    def count_finished(self) -> int:
+        """Return how many trials ended, with a result or an error."""
+        return sum(run.summary.exists() or run.error.exists() for run in self.runs())
+
+    def move_unfinished_aside(self) -> None:
+        """Rename interrupted trials of a search, which draws new ones in their place."""
+        for run in self.runs():
+            if not (run.summary.exists() or run.error.exists()):
+                with run.lock(), storage_errors(run.path):
+                    run.path.rename(run.path.with_name(f".interrupted_{run.path.name}"))

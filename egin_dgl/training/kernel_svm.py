@@ -31,7 +31,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
 
     before = job.folder.progress()
     if isinstance(before, FoldResult):
-        job.folder.mend(before)
+        job.folder.repair(before)
         return before
     model = job.recipe.make_model(dataset.info)
     if isinstance(model, nn.Module):

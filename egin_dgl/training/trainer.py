@@ -56,7 +56,7 @@ def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldRe
     recipe, options, split, folder = job.recipe, job.recipe.options, job.split, job.folder
     progress = folder.progress()
     if isinstance(progress, FoldResult):
-        folder.mend(progress)
+        folder.repair(progress)
         return progress
 
     dataset, make_model, metadata = prepared(dataset, job)

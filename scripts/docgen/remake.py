@@ -76,7 +76,7 @@ def to_arguments(command: str, root: Path) -> list[str]:
 
 def with_run_dir(arguments: list[str], folder: Path) -> list[str]:
     """A training command that runs in `folder`, or resumes the run or sweep there."""
-    if SweepDir(folder).is_there or RunDir(folder).holds_a_run:
+    if SweepDir(folder).exists or RunDir(folder).exists:
         return [*arguments[:2], f"resume={folder}"]
     return [*arguments, f"hydra.{'sweep' if '-m' in arguments else 'run'}.dir={folder}"]
 

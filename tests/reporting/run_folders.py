@@ -1,16 +1,16 @@
 """Run folders that are half made, or changed."""
 
+import json
 from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
-from running import ROOT, SMALL
+from running import SMALL, run_spec
 
 from egin_dgl.evaluation.history import EpochRecord
 from egin_dgl.runs.fold_dir import FoldDir
+from egin_dgl.runs.run_dir import RunDir
 
 SIX_EPOCHS = [
     *SMALL,
@@ -54,21 +54,19 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
 
 
 def note_like_hydra(folder, *options):
-    """.hydra of a job that was started with these options."""
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = compose("train", [*SIX_EPOCHS, *options], return_hydra_config=True)
-    choices = OmegaConf.to_container(config.hydra.runtime.choices)
-    OmegaConf.set_struct(config, False)
-    del config["hydra"]
-    notes = folder / ".hydra"
-    notes.mkdir(parents=True)
-    OmegaConf.save(OmegaConf.create(list(options)), notes / "overrides.yaml")
-    OmegaConf.save(OmegaConf.create({"hydra": {"runtime": {"choices": choices}}}), notes / "hydra.yaml")
-    OmegaConf.save(config, notes / "config.yaml")
+    """Record these options as the overrides of a run; without a run there, as a job that has only started."""
+    run = RunDir(folder)
+    if not run.exists:
+        folder.mkdir(parents=True, exist_ok=True)
+        run.register(run_spec(*SIX_EPOCHS, *options))
+    record = json.loads(run.run_json.read_text())
+    run.run_json.write_text(json.dumps(record | {"overrides": list(options)}, indent=1))
 
 
 def as_dataset(folder, name):
     """The run in `folder` as one on a dataset of another name: its numbers stay those of a real run."""
     path = folder / "run.json"
-    text = path.read_text().replace('"dataset": "bonds"', f'"dataset": "{name}"')
-    path.write_text(text.replace('"skeletons": 4', f'"skeletons": 4, "name": "{name}"'))
+    record = json.loads(path.read_text()) | {"dataset": name}
+    record["settings"]["dataset"]["name"] = name
+    del record["settings_crc32"]
+    path.write_text(json.dumps(record))

@@ -139,7 +139,7 @@ def test_a_broken_or_older_run_json_is_named(sweep):
     (folder / "1_job" / "run.json").write_text(json.dumps(record))
     runs = find_runs([folder])
     assert str(folder / "0_job" / "run.json") in runs[0].reason
-    assert "has no model; an earlier version wrote it" in runs[1].reason
+    assert "damaged (it has no model)" in runs[1].reason
     assert not group_runs(runs)
 
 
@@ -153,7 +153,7 @@ def test_a_job_that_failed_early_has_its_place_by_what_hydra_noted(sweep):
     assert runs[2].name == "10_job model=gin seed=1" and runs[2].reason == "the disk is full"
     gin = group_runs(runs)[1]
     assert gin.model == "GIN" and gin.state == "3/6 folds"
-    note_like_hydra(folder / "2_job", "model.hidden_dim=0")
+    note_like_hydra(folder / "2_job", "model.hidden_dim=9")
     (folder / "2_job" / "error.txt").write_text("hidden_dim must be positive")
     lost = group_runs(find_runs([folder]))[2]
     assert lost.model == "EGIN-E" and lost.state == "failed"

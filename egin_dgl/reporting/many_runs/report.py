@@ -9,13 +9,13 @@ from rich.console import Console
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.formatting import display_path
 from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table, rank_rows
 from egin_dgl.reporting.many_runs.csv_table import to_csv
 from egin_dgl.reporting.many_runs.figure import results_figure
 from egin_dgl.reporting.many_runs.renderers import TextTable, print_line, print_table, to_latex, to_markdown
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import Run, find_runs
+from egin_dgl.text import escape_control
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def write_report(report: Report, folder: str | Path, console: Console) -> None:
     write_text(folder / "table.csv", to_csv(first))
     with atomic_path(folder / "table.png") as temporary:
         results_figure(first).savefig(temporary, format="png", dpi=120)
-    print_line(console, f"table.md, table.tex, table.csv, table.png in {display_path(folder)}")
+    print_line(console, f"table.md, table.tex, table.csv, table.png in {escape_control(folder)}")
 
 
 def publish_sweep(folder: str | Path, console: Console) -> list[Run]:

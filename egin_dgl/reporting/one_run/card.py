@@ -10,12 +10,12 @@ from egin_dgl.files import write_text
 from egin_dgl.reporting.formatting import PERCENT
 from egin_dgl.reporting.one_run.terminal import choice_name, chosen_on, format_interval
 from egin_dgl.runs.json_file import read_object
-from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.run_dir import RunDir, is_described
 
 
 def write_card(run: RunDir) -> None:
     """Write card.md from run.json and summary.json of a finished run."""
-    record, summary = read_object(run.record, {}), read_object(run.summary, {})
+    record, summary = run.read_record(), read_object(run.summary, {})
     write_text(run.card, format_card(record, summary, run.path))
 
 
@@ -25,7 +25,9 @@ def format_card(record: dict, summary: dict, folder: Path) -> str:
         f"{key} {value}" for key, value in settings["model"].items() if not key.startswith("_")
     )
     versions = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
-    machine = arithmetic.in_words(record["arithmetic"]) if "arithmetic" in record else "unknown"
+    machine = (
+        arithmetic.in_words(record["arithmetic"]) if is_described(record.get("arithmetic")) else "unknown"
+    )
     lines = [
         f"# {record['model']} on {record['dataset']}",
         "",
@@ -59,9 +61,9 @@ def format_card(record: dict, summary: dict, folder: Path) -> str:
 def train_command(record: dict) -> str | None:
     """The command as typed; for a job of a sweep, or one started by `resume=`, the program with the job's overrides."""
     command = record.get("command")
-    if not command:  # started from Python
+    if not isinstance(command, list) or not command:  # started from Python
         return None
-    program, *arguments = command
+    program, *arguments = map(str, command)
     if any(text in ("-m", "--multirun") or text.startswith("resume=") for text in arguments):
         arguments = record.get("overrides", arguments)
     return " ".join([program, *map(quote, arguments)])

@@ -34,7 +34,7 @@ def publish(
     pictures = {name: run.save_picture(name, figure) for name, figure in figures.items()}
     folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
     log_run(run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures)
-    run.end(summary)
+    run.finish(summary)
     if not keep_folds:
         forget_folds(folds.values())
 

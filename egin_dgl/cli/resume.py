@@ -1,0 +1,139 @@
+"""`resume=DIR` and `cv=refit run=DIR`: run what a directory records.
+
+A directory is data of unknown origin. Its settings are validated like those of a command, with classes of egin_dgl and
+torch only; nothing else in it is used, and its name never reaches Hydra.
+"""
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from egin_dgl.cli import sweep as sweeps
+from egin_dgl.cli.jobs import log_to, run_alone, run_in_sweep, run_recorded
+from egin_dgl.cli.overrides import TrainArguments
+from egin_dgl.cli.refit import plan_refit, train_refit
+from egin_dgl.cli.run_specs import validate_recorded
+from egin_dgl.errors import ConfigError
+from egin_dgl.files import storage_errors
+from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.settings import RunSpec
+from egin_dgl.runs.sweep_dir import SweepDir
+from egin_dgl.training.parallel.resources import CpuBudget, cores, cpu_budget
+
+log = logging.getLogger(__name__)
+
+
+def resume(arguments: TrainArguments) -> None:
+    """Continue the run or sweep in a directory."""
+    assert arguments.resume is not None
+    run, sweep = RunDir(arguments.resume), SweepDir(arguments.resume)
+    if not (run.exists or sweep.exists):
+        raise ConfigError(
+            f"{run.path} is not the directory of a run or a sweep: it has no run.json or sweep.json"
+        )
+    if not arguments.trust:
+        check_links(run.path)
+    if sweep.exists:
+        resume_sweep(sweep, arguments)
+        return
+    if arguments.overrides:
+        raise ConfigError(f"{run.path} is a single run: leave out {' '.join(arguments.overrides)}")
+    record = run.read_record()
+    if origin := record.get("refit_of"):
+        run_refit(RunDir(run.path / str(origin)), run, None, arguments)
+        return
+    spec = validate(run.load_spec(), run.path, arguments)
+    sweeps.activate(run.path)
+    with log_to(run):
+        run_alone(run, lambda: run_recorded(spec, run, trust=arguments.trust))
+
+
+def validate(spec: RunSpec, directory: Path, arguments: TrainArguments) -> RunSpec:
+    return validate_recorded(spec, directory, arguments.trust, arguments.config_dir)
+
+
+def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
+    """Run the unfinished jobs of a sweep, one after the other or with the launcher of this command."""
+    record = sweep.load()
+    if record.is_search:
+        raise ConfigError(
+            f"{sweep.path} holds a search: type its command again with hydra.sweep.dir={sweep.path} to continue it"
+        )
+    specs = [validate(job.spec, sweep.path, arguments) for job in record.jobs]
+    unfinished = [
+        number
+        for number, (job, spec) in enumerate(zip(record.jobs, specs, strict=True))
+        if sweep.run_dir(job).load_finished(spec.settings) is None
+    ]
+    sweeps.activate(sweep.path, is_sweep=True)
+    if arguments.overrides and unfinished:
+        launch_jobs(sweep, unfinished, arguments)
+        return
+    for number in unfinished:
+        run_recorded_job(sweep, number, arguments, CpuBudget(len(cores())))
+
+
+def run_recorded_job(sweep: SweepDir, number: int, arguments: TrainArguments, budget: CpuBudget) -> None:
+    """Run one job of sweep.json in its directory; an error is written there."""
+    record = sweep.load()
+    job = record.jobs[number]
+    spec, run = validate(job.spec, sweep.path, arguments), sweep.run_dir(job)
+    with storage_errors(run.path):
+        run.path.mkdir(parents=True, exist_ok=True)
+    with log_to(run):
+        try:
+            run_in_sweep(
+                sweep, run, number, len(record), lambda: run_recorded(spec, run, budget, arguments.trust)
+            )
+        except Exception as error:
+            log.error("the job failed: %s", error)
+
+
+def launch_jobs(sweep: SweepDir, numbers: list[int], arguments: TrainArguments) -> None:
+    """Run jobs with a Hydra launcher: a multirun over their numbers, in a directory of its own."""
+    path = SweepDir(sweep.path.resolve())
+
+    @hydra.main(version_base="1.3", config_path=None)
+    def run_number(cfg: DictConfig) -> None:
+        budget = cpu_budget(HydraConfig.get().launcher, str(path.path))
+        run_recorded_job(path, cfg.job, arguments, budget)
+
+    # Submitit shares files with other machines, which see the working directory but not /tmp.
+    shared = any("submitit" in override for override in arguments.overrides)
+    scratch = tempfile.mkdtemp(prefix=".launch_", dir="." if shared else None)
+    sys.argv[1:] = [
+        "--multirun",
+        *(["--config-dir", str(arguments.config_dir)] if arguments.config_dir else []),
+        *arguments.overrides,
+        f"hydra.sweep.dir={os.path.relpath(scratch) if shared else scratch}",
+        "hydra.output_subdir=null",
+        f"+job={','.join(map(str, numbers))}",
+    ]
+    try:
+        run_number()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def refit(arguments: TrainArguments) -> None:
+    """Train one model on all graphs with the settings of a run, in its directory or in hydra.run.dir."""
+    assert arguments.run is not None
+    out = arguments.value("hydra.run.dir")
+    run = RunDir(Path(out) if out else arguments.run / "refit")
+    run_refit(RunDir(arguments.run), run, arguments.value("device"), arguments)
+
+
+def run_refit(origin: RunDir, run: RunDir, device: str | None, arguments: TrainArguments) -> None:
+    plan = plan_refit(origin, device, arguments.trust, arguments.config_dir)
+    with storage_errors(run.path):
+        run.path.mkdir(parents=True, exist_ok=True)
+    sweeps.activate(run.path)
+    with log_to(run):
+        run_alone(run, lambda: train_refit(plan, run.path))
