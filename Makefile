@@ -1,4 +1,4 @@
-# Two commands: `make train` and `make test`. Each sets itself up in .venv first.
+# Main targets: `make train` and `make test`. Each target first installs the package into .venv.
 
 VENV ?= .venv
 ARGS ?=
@@ -6,12 +6,12 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.installed
 PIP := $(PY) -m pip --disable-pip-version-check
 
-# The first interpreter of a version that DGL has wheels for and that can make a virtual environment.
+# The first interpreter with a Python version that DGL has wheels for and with the modules venv and ensurepip.
 FIND_PYTHON = for p in $(PYTHON) python3 python3.11 python3.10 python3.12 python; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' \
 	>/dev/null 2>&1 && { echo "$$p"; break; }; done
 
-# Settings under which sums are added up in another order, as on other processors; `here` is this one as it is.
+# Environments that change the order of summation, as other CPUs do; `here` is this machine unchanged.
 MACHINES ?= here avx2 compatible
 ON_here := env
 ON_avx2 := env MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2
@@ -20,23 +20,23 @@ ON_compatible := env MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default
 .PHONY: help train test test-machines $(MACHINES:%=test-on-%) docs lint tensorboard test-dgl2
 .DEFAULT_GOAL := help
 
-help:  ## what can be made
-	@echo 'make train         cross-validate EGIN-E on MUTAG; make train ARGS="model=egin dataset=cuneiform" for anything else'
-	@echo 'make test          run the whole test suite'
-	@echo 'make test-machines the tests of trained numbers again, under three arithmetics; MACHINES="avx2" for some'
-	@echo 'make tensorboard   look at the runs in outputs/ in a browser'
-	@echo 'make docs          make the results in the documents again that take no more than minutes'
-	@echo 'make lint          check style with ruff and types with mypy'
-	@echo 'make test-dgl2     the suite again with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
+help:  ## list the targets
+	@echo 'make train          cross-validate EGIN-E on MUTAG; other options: make train ARGS="model=egin dataset=cuneiform"'
+	@echo 'make test           run the test suite'
+	@echo 'make test-machines  run the tests of trained numbers under three arithmetics; a subset: MACHINES="avx2"'
+	@echo 'make tensorboard    start TensorBoard on outputs/'
+	@echo 'make docs           regenerate the results in the documents that take minutes at most'
+	@echo 'make lint           check style with ruff and types with mypy'
+	@echo 'make test-dgl2      run the test suite with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
 
-# The same digits on every machine, unless ARGS say otherwise; what is resumed goes on as it began.
+# Bitwise reproducible across CPUs unless ARGS override it; a resumed run keeps its recorded settings.
 train: $(READY)
 	@$(PY) scripts/train.py $(if $(filter resume=%,$(ARGS)),,reproducible=any) $(ARGS)
 
 test: $(READY)
 	@$(PY) -m pytest $(ARGS)
 
-# .ci/run leaves out `here`: make test has just shown it.
+# .ci/run omits `here`, which make test covers.
 test-machines: $(MACHINES:%=test-on-%)
 
 $(MACHINES:%=test-on-%): test-on-%: $(READY)
@@ -52,7 +52,7 @@ lint: $(READY)
 tensorboard: $(READY)
 	@$(VENV)/bin/tensorboard --logdir outputs $(ARGS)
 
-# A stamp newer than pyproject.toml means installed: a second call installs nothing, a changed pyproject does.
+# A stamp newer than pyproject.toml means installed: a second call installs nothing, a changed pyproject.toml installs again.
 $(READY): pyproject.toml
 	@if ! $(PY) -m pip --version >/dev/null 2>&1; then \
 		python=$$($(FIND_PYTHON)); \
@@ -67,7 +67,7 @@ $(READY): pyproject.toml
 	@$(PIP) install -e ".[test]"
 	@touch $@
 
-# The pair that DGL's CUDA wheels resemble, laid over an ordinary installation as a CUDA user does it.
+# The versions closest to DGL's CUDA wheels, installed over an ordinary installation as a CUDA user does.
 test-dgl2:
 	@$(MAKE) --no-print-directory VENV=.venv-dgl2 .venv-dgl2/.dgl2
 	@.venv-dgl2/bin/python -m pytest $(ARGS)

@@ -1,9 +1,9 @@
-"""Write the examples of this folder, molecules.csv, new_molecules.csv and tables/: python examples/make_molecules.py
+"""Generate the example data molecules.csv, new_molecules.csv and tables/: python examples/make_molecules.py
 
-Scaffolds with substituents in their open places. A molecule is active if it can react as a Michael acceptor: a carbon-
-carbon double bond beside a carbonyl. Each active one has inactive twins that differ in bonds alone or nearly so, such
-as the saturated chain, the double bond moved by one, or the carbonyl made an alcohol, so that counting atoms says
-little, and kinds of bonds much. As in an assay, a few are measured wrongly. The tables hold some of them as graphs.
+The molecules are scaffolds with a chain and a substituent. A molecule is active if it is a Michael acceptor: a carbon-carbon double
+bond next to a carbonyl group. For each active molecule there are inactive ones that differ only or mainly in their bonds: the saturated
+chain, the double bond one position further, or an alcohol in place of the carbonyl. Atom counts therefore predict little, bond types
+predict much. As in a real assay, a few labels are wrong. tables/ holds the first 120 molecules as tables of nodes and edges.
 """
 
 import csv
@@ -37,17 +37,17 @@ CHAINS = {
     "NC(=O)C=C": "active",  # an acrylamide
     "CCC(=O)C": "inactive",  # the same without the double bond
     "CCC(=O)OC": "inactive",
-    "CC(=O)CC=C": "inactive",  # the double bond one place further
-    "C=CC(O)C": "inactive",  # an alcohol where the carbonyl was
+    "CC(=O)CC=C": "inactive",  # the double bond one position further
+    "C=CC(O)C": "inactive",  # an alcohol in place of the carbonyl
     "NC(=O)CC": "inactive",
 }
 SUBSTITUENTS = ("", "C", "O", "F", "Cl", "OC", "N(C)C", "C#N")
-WRONG = 0.06  # the share of molecules whose activity was measured wrongly
+LABEL_NOISE = 0.06  # share of molecules with a wrong label
 ACCEPTOR = Chem.MolFromSmarts("[CX3]=[CX3]-[CX3]=[OX1]")
 
 
 def molecules() -> list[tuple[str, str]]:
-    """(canonical SMILES, activity), each once, in one random order."""
+    """Return distinct pairs (canonical SMILES, activity) in a fixed random order."""
     found = {}
     for scaffold, chain, rest in itertools.product(SCAFFOLDS.values(), CHAINS, SUBSTITUENTS):
         molecule = Chem.MolFromSmiles(scaffold.format(chain, rest))
@@ -64,23 +64,23 @@ def main() -> None:
     assay = random.Random(1)
     rows = []
     for i, (smiles, activity) in enumerate(listed[:400], start=1):
-        wrong = assay.random() < WRONG
-        rows.append((f"m{i:03}", smiles, other(activity) if wrong else activity))
+        wrong = assay.random() < LABEL_NOISE
+        rows.append((f"m{i:03}", smiles, flip(activity) if wrong else activity))
     write("molecules.csv", ("id", "smiles", "activity"), rows)
     new = [smiles for smiles, _ in listed[400:419]]
-    new.insert(7, "O=C(C=C)c1ccccc")  # a ring that is never closed, as lists of molecules have them
+    new.insert(7, "O=C(C=C)c1ccccc")  # invalid SMILES: the ring is not closed
     write(
         "new_molecules.csv", ("id", "smiles"), [(f"n{i:02}", smiles) for i, smiles in enumerate(new, start=1)]
     )
     write_tables(rows[:120])
 
 
-def other(activity: str) -> str:
+def flip(activity: str) -> str:
     return "inactive" if activity == "active" else "active"
 
 
 def write_tables(rows: list[tuple[str, str, str]]) -> None:
-    """The same molecules as graphs.csv, nodes.csv and edges.csv."""
+    """Write molecules as graphs.csv, nodes.csv and edges.csv."""
     graphs, nodes, edges = [], [], []
     for i, (name, smiles, activity) in enumerate(rows):
         molecule = Chem.MolFromSmiles(smiles)
@@ -90,7 +90,7 @@ def write_tables(rows: list[tuple[str, str, str]]) -> None:
         for bond in molecule.GetBonds():
             ends = (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
             edges.append((name, *ends, bond.GetBondType().name.lower()))
-    write("tables/graphs.csv", ("id", "label", "part"), graphs)
+    write("tables/graphs.csv", ("id", "label", "split"), graphs)
     write("tables/nodes.csv", ("graph", "node", "atom", "mass"), nodes)
     write("tables/edges.csv", ("graph", "source", "target", "bond"), edges)
 

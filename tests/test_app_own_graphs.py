@@ -41,7 +41,7 @@ def test_own_graphs_page_runs(run_here, tmp_path, monkeypatch, capsys):
     )
     excerpt = next(text for _, text in blocks("docs/own-graphs.md") if text.startswith("id,smiles"))
     assert (EXAMPLES / "molecules.csv").read_text().startswith(excerpt)
-    assert (tmp_path / "answers.csv").read_text().startswith("id,label,predicted,p_active,")
+    assert (tmp_path / "predictions.csv").read_text().startswith("id,label,predicted,p_active,")
     assert (tmp_path / "explained_m001" / "explanation.png").is_file()
 
 
@@ -56,12 +56,12 @@ def test_molecules_page_runs(run_here, tmp_path, monkeypatch, capsys):
 
 
 def test_a_split_column_gives_one_split(run_here, tmp_path):
-    summary = run_here(tmp_path, *TABLES, "dataset.split_column=part", *QUICK)
+    summary = run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)
     folds = json.loads((tmp_path / "folds.json").read_text())
     assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["parts"]] == [24, 24, 72]
     assert folds["parts"][0][:3] == [4, 9, 14]
     assert (
-        run_here(tmp_path, *TABLES, "dataset.split_column=part", *QUICK)["protocols"] == summary["protocols"]
+        run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)["protocols"] == summary["protocols"]
     )
     run = read_run(tmp_path)
     assert run.complete and run.expected == [0] and run.whole == 1
@@ -104,8 +104,8 @@ REFUSED = {
         "is for molecules: use dataset=smiles",
     ),
     "another split": ([*TABLES, "cv.split_by=size"], "cv.split_by must be scaffold or null, got 'size'"),
-    "two cuts": ([*TABLES, "dataset.split_column=part", "cv.repeats=2"], "leave out cv.repeats"),
-    "a fold of one split": ([*TABLES, "dataset.split_column=part", "cv.fold=1"], "cv.fold must be 0"),
+    "two cuts": ([*TABLES, "dataset.split_column=split", "cv.repeats=2"], "leave out cv.repeats"),
+    "a fold of one split": ([*TABLES, "dataset.split_column=split", "cv.fold=1"], "cv.fold must be 0"),
     "a number as file": (
         [*TABLES, "cv.folds_file=5"],
         "cv.folds_file must be the path of a file or null, got 5",

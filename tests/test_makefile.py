@@ -1,4 +1,4 @@
-"""`make` on a machine without a fitting Python says so in one sentence; with one it installs only when it must."""
+"""`make` without a suitable Python prints one sentence; with one it installs only when necessary."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_trained(unwatched):
-    """The interpreter that make finds here, if it finds one, only writes down what it is asked."""
+def no_training(unwatched):
+    """The interpreter that make finds here only records its arguments."""
     with unwatched():
         yield
 
@@ -25,14 +25,12 @@ def make(*targets, **environment):
     )
 
 
-def test_no_fitting_python_is_one_sentence(tmp_path):
+def test_missing_python_is_reported_in_one_sentence(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in ("make", "sh", "touch"):
         (tools / tool).symlink_to(shutil.which(tool))
-    (tools / "python3").write_text(
-        "#!/bin/sh\nexit 1\n"
-    )  # a Python of another version fails the same question
+    (tools / "python3").write_text("#!/bin/sh\nexit 1\n")  # like a Python of another version
     (tools / "python3").chmod(0o755)
     done = make(f"VENV={tmp_path / 'venv'}", "train", PATH=str(tools))
     assert done.returncode != 0
@@ -42,43 +40,45 @@ def test_no_fitting_python_is_one_sentence(tmp_path):
     assert not (tmp_path / "venv").exists()
 
 
-def stand_in(folder):
-    """An interpreter that writes down what it is asked, where make looks for one; and the file it writes to."""
-    python, asked = folder / "venv" / "bin" / "python", folder / "asked"
+def fake_python(directory):
+    """Create an interpreter that records its arguments where make looks for one; return the file it writes."""
+    python, calls = directory / "venv" / "bin" / "python", directory / "calls"
     python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
+    python.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n')
     python.chmod(0o755)
     for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder)
-    return asked
+        shutil.copy(ROOT / name, directory)
+    return calls
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("args", "expected"),
     [
         ("", "reproducible=any"),
-        ("model=gin reproducible=false", "reproducible=any model=gin reproducible=false"),  # the last counts
-        ("resume=outputs/run", "resume=outputs/run"),  # goes on as it began
+        (
+            "model=gin reproducible=false",
+            "reproducible=any model=gin reproducible=false",
+        ),  # the last one counts
+        ("resume=outputs/run", "resume=outputs/run"),  # keeps its settings
     ],
 )
-def test_train_computes_the_same_digits_everywhere_unless_told_otherwise(given, words, tmp_path):
-    asked = stand_in(tmp_path)
-    train = ["make", f"VENV={tmp_path / 'venv'}", "train", f"ARGS={given}"]
+def test_train_is_reproducible_across_cpus_unless_overridden(args, expected, tmp_path):
+    calls = fake_python(tmp_path)
+    train = ["make", f"VENV={tmp_path / 'venv'}", "train", f"ARGS={args}"]
     assert subprocess.run(train, cwd=tmp_path, capture_output=True).returncode == 0
-    assert asked.read_text().splitlines()[-1] == f"scripts/train.py {words}"
+    assert calls.read_text().splitlines()[-1] == f"scripts/train.py {expected}"
 
 
-def test_it_installs_once_and_again_when_pyproject_changes(tmp_path):
-    """The rule is about when, not about pip."""
-    asked = stand_in(tmp_path)
+def test_make_installs_once_and_again_when_pyproject_changes(tmp_path):
+    calls = fake_python(tmp_path)
 
     def installs():
-        asked.write_text("")
+        calls.write_text("")
         done = subprocess.run(
             ["make", f"VENV={tmp_path / 'venv'}", "train"], cwd=tmp_path, capture_output=True
         )
         assert done.returncode == 0
-        return asked.read_text().count("install -e")
+        return calls.read_text().count("install -e")
 
     assert installs() == 1
     assert installs() == 0

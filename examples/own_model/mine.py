@@ -1,4 +1,4 @@
-"""A model of one's own: egin train --config-dir examples/own_model model=mine"""
+"""A user-defined model: python scripts/train.py --config-dir examples/own_model model=mine"""
 
 from egin_dgl.data import DatasetInfo
 from egin_dgl.layers import MLP, EGINConv
@@ -6,10 +6,10 @@ from egin_dgl.models.classifier import GraphClassifier, layer_inputs
 
 
 class Mine(GraphClassifier):
-    """Two narrow layers of EGIN."""
+    """Two EGIN layers with a small hidden size."""
 
     title = "Mine"
-    paper = "who, where, when"
+    paper = "authors, venue, year"
     when = "one line on when to use it"
 
     def __init__(self, info: DatasetInfo, hidden_dim: int = 32, num_layers: int = 2, **classifier):
