@@ -98,7 +98,7 @@ def precision(run, dataset, by, graphs):
 # 0.84 to 0.91 for the kernel, where chance is 0.57 to 0.67; GIN, which sees no bond, 0.60 to 0.76.
 @pytest.mark.slow
 def test_scrambled_bonds_are_found(run_here, tmp_path):
-    """Precision among the first |truth| edges by each EGIN variant, beside chance and beside GIN; pytest -s shows it."""
+    """Precision among the first |truth| edges by each EGIN variant, compared with chance and GIN; pytest -s shows it."""
     dataset, found = bonds(), {}
     scrambled = [number for number in range(len(dataset)) if dataset.labels[number] == SCRAMBLED][:60]
     for model in ("egin", "egin_c", "egin_e", "gin"):

@@ -83,13 +83,13 @@ def test_a_file_of_molecules_is_predicted(molecules, tmp_path, rows, script):
 def test_known_classes_give_an_accuracy(molecules, tmp_path, script):
     lines = (ROOT / "examples" / "molecules.csv").read_text().splitlines()
     (tmp_path / "some.csv").write_text("\n".join(lines[:41]) + "\n")
-    words = [f"run={molecules}", "input=some.csv", "fold=1", "embeddings=e.csv", "at_once=7"]
-    done = script("predict", *words, cwd=tmp_path)
+    arguments = [f"run={molecules}", "input=some.csv", "fold=1", "embeddings=e.csv", "at_once=7"]
+    done = script("predict", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    answers = pd.read_csv(tmp_path / "some_predictions.csv")
-    right = (answers["label"] == answers["predicted"]).sum()
-    balanced = balanced_accuracy_score(answers["label"], answers["predicted"])
-    assert f"accuracy {100 * right / 40:.1f} % ({right}/40)" in done.stdout and "fold 1" in done.stdout
+    predictions = pd.read_csv(tmp_path / "some_predictions.csv")
+    correct = (predictions["label"] == predictions["predicted"]).sum()
+    balanced = balanced_accuracy_score(predictions["label"], predictions["predicted"])
+    assert f"accuracy {100 * correct / 40:.1f} % ({correct}/40)" in done.stdout and "fold 1" in done.stdout
     assert f"balanced accuracy {100 * balanced:.1f} %" in done.stdout
     vectors = (tmp_path / "e.csv").read_text().splitlines()
     assert len(vectors) == 41 and vectors[0].startswith("id,e0,e1,")
@@ -97,10 +97,10 @@ def test_known_classes_give_an_accuracy(molecules, tmp_path, script):
 
 def test_unseen_labels_are_listed_or_refused(molecules, tmp_path, script):
     (tmp_path / "strange.csv").write_text("id,smiles\na,CC[Se]C\nb,CCO\n")
-    words = (f"run={molecules}", "input=strange.csv")
-    done = script("predict", *words, cwd=tmp_path)
+    arguments = (f"run={molecules}", "input=strange.csv")
+    done = script("predict", *arguments, cwd=tmp_path)
     assert done.returncode == 0 and "unseen in training" in done.stdout and "atom=Se (1)" in done.stdout
-    refused = script("predict", *words, "strict=true", "out=other.csv", cwd=tmp_path)
+    refused = script("predict", *arguments, "strict=true", "out=other.csv", cwd=tmp_path)
     assert refused.returncode == 1 and "atom=Se" in refused.stderr and refused.stderr.count("\n") == 1
     assert not (tmp_path / "other.csv").exists()
 
@@ -108,17 +108,17 @@ def test_unseen_labels_are_listed_or_refused(molecules, tmp_path, script):
 def test_skipped_molecules_are_listed_in_a_file(molecules, tmp_path, script):
     lines = [f"x{i},C1CC" for i in range(12)]
     (tmp_path / "some.csv").write_text("\n".join(["id,smiles", "a,CCO", *lines, "b,CCN"]) + "\n")
-    words = (f"run={molecules}", "input=some.csv", "at_once=4")
-    done = script("predict", *words, cwd=tmp_path)
+    arguments = (f"run={molecules}", "input=some.csv", "at_once=4")
+    done = script("predict", *arguments, cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.count("skipped: some.csv, line") == 5, done.stderr
     assert "skipped: 7 more, listed in some_predictions_skipped.txt" in done.stdout
     listed = (tmp_path / "some_predictions_skipped.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in listed] == [f"some.csv, line {i}" for i in range(3, 15)]
-    refused = script("predict", *words, "strict=true", "out=strict.csv", cwd=tmp_path)
+    refused = script("predict", *arguments, "strict=true", "out=strict.csv", cwd=tmp_path)
     assert refused.returncode == 1 and refused.stderr.startswith("error: some.csv, line 3: molecule 'x0'")
     assert refused.stderr.count("\n") == 1 and not (tmp_path / "strict.csv").exists()
     (tmp_path / "some.csv").write_text("id,smiles\na,CCO\n")
-    assert script("predict", *words, cwd=tmp_path).returncode == 0
+    assert script("predict", *arguments, cwd=tmp_path).returncode == 0
     assert not (tmp_path / "some_predictions_skipped.txt").exists()
 
 

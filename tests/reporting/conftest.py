@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from run_folders import SIX_EPOCHS, note_like_hydra, write_scores
+from run_folders import SIX_EPOCHS, record_overrides, write_scores
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def run_of(run_here, tmp_path_factory):
             run_here(
                 made[options], *SIX_EPOCHS, *options
             )  # trains nothing: writes the summary of these scores
-            note_like_hydra(made[options], *options)
+            record_overrides(made[options], *options)
         return made[options]
 
     return make

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from run_folders import note_like_hydra
+from run_folders import record_overrides
 
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import METRICS
@@ -70,7 +70,7 @@ def test_the_newest_result_of_a_repeated_fold_counts(run_of, sweep):
     path = folder / "1_job" / "fold_01" / "last.pt"
     shutil.copy(
         run_of("model=gin") / "fold_01" / "last.pt", path
-    )  # other numbers, so that it shows which was kept
+    )  # other numbers, so that the test sees which one counts
     values = {}
     for age in (-1000, 1000):
         time = (folder / "0_job" / "fold_01" / "last.pt").stat().st_mtime + age
@@ -146,21 +146,21 @@ def test_a_broken_or_older_run_json_is_named(sweep):
 def test_a_job_that_failed_early_has_its_place_by_what_hydra_noted(sweep):
     folder = sweep((), ("model=gin",))
     failed = folder / "10_job"
-    note_like_hydra(failed, "model=gin", "seed=1")
+    record_overrides(failed, "model=gin", "seed=1")
     (failed / "error.txt").write_text("the disk is full\n")
     runs = find_runs([folder])
     assert [run.folder.name for run in runs] == ["0_job", "1_job", "10_job"]
     assert runs[2].name == "10_job model=gin seed=1" and runs[2].reason == "the disk is full"
     gin = group_runs(runs)[1]
     assert gin.model == "GIN" and gin.state == "3/6 folds"
-    note_like_hydra(folder / "2_job", "model.hidden_dim=9")
+    record_overrides(folder / "2_job", "model.hidden_dim=9")
     (folder / "2_job" / "error.txt").write_text("hidden_dim must be positive")
     lost = group_runs(find_runs([folder]))[2]
     assert lost.model == "EGIN-E" and lost.state == "failed"
 
 
 def test_settings_of_a_job_without_run_json(run_of, tmp_path):
-    note_like_hydra(tmp_path / "job")
+    record_overrides(tmp_path / "job")
     (job,), (run,) = find_runs([tmp_path]), find_runs([run_of()])
     assert job.settings == run.settings and not job.complete
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from rich.console import Console
-from run_folders import as_dataset, note_like_hydra
+from run_folders import as_dataset, record_overrides
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import LOSSES
@@ -32,7 +32,7 @@ def table_of(folder, **options) -> ResultTable:
 def pivot_of_jobs(folder, *jobs):
     """The pivot of jobs that have not started, and of a run that has the name of their model."""
     for number, options in enumerate(jobs):
-        note_like_hydra(folder / "planned" / str(number), *options)
+        record_overrides(folder / "planned" / str(number), *options)
     return pivot_groups(group_runs(find_runs([folder])))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from rich.console import Console
-from run_folders import note_like_hydra
+from run_folders import record_overrides
 from running import ROOT
 
 from egin_dgl.reporting.many_runs.report import publish_sweep
@@ -33,7 +33,7 @@ def swept(run_of, tmp_path_factory):
     for name, options in JOBS.items():
         shutil.copytree(run_of(*options), folder / name)
     publish_sweep(folder, Console(file=io.StringIO()))
-    note_like_hydra(folder / "4_gin_bonds", "model=gin", "model.hidden_dim=0")
+    record_overrides(folder / "4_gin_bonds", "model=gin", "model.hidden_dim=0")
     (folder / "4_gin_bonds" / "error.txt").write_text("model: hidden_dim must be a positive integer, got 0\n")
     return folder
 
@@ -67,7 +67,7 @@ def test_table_and_failed_job_are_printed_at_any_width(swept, table):
     written = (swept / "table.md").read_text()  # by the sweep, before a job failed
     done = table(swept, columns=30)
     assert done.returncode == 0, done.stderr
-    for word in (
+    for text in (
         "bonds: test accuracy",
         "protocol selected",
         "hidden_dim 8",
@@ -75,7 +75,7 @@ def test_table_and_failed_job_are_printed_at_any_width(swept, table):
         "EGIN-E",
         "GIN",
     ):
-        assert word in done.stdout
+        assert text in done.stdout
     assert "…" not in done.stdout and done.stdout.count("┃ model") == 3  # a column a time fits
     failed = next(line for line in done.stdout.splitlines() if "4_gin_bonds" in line)
     assert "model.hidden_dim=0" in failed and failed.endswith("must be a positive integer, got 0")
