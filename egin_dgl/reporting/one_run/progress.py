@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 
 from rich import progress as bar
 from rich.console import Console
@@ -24,17 +23,16 @@ class FoldProgress:
         self.console = console or Console(stderr=True)
         self.epochs = epochs
         self.before, self.done = before, dict(before)
-        self.seconds = dict.fromkeys(before, 0.0)
         self.start: float | None = None  # of the first epoch
         self.bars: bar.Progress | None = None
         if self.console.is_terminal:
             self.bars = bar.Progress(*columns(self.console.width), console=self.console)
             self.tasks = {
-                fold: self.bars.add_task("", total=epochs, completed=done, name=f"fold {fold}", left="")
+                fold: self.bars.add_task("", total=epochs, completed=done, name=f"fold {fold}")
                 for fold, done in before.items()
             }
             if len(before) > 1:
-                self.run = self.bars.add_task("", total=epochs * len(before), name="run", left="")
+                self.run = self.bars.add_task("", total=epochs * len(before), name="run")
 
     def __enter__(self) -> "FoldProgress":
         if self.bars:
@@ -48,22 +46,14 @@ class FoldProgress:
     def __call__(self, fold: int, record: EpochRecord) -> None:
         self.start = self.start or time.monotonic() - record.seconds
         self.done[fold] = done = record.epoch
-        self.seconds[fold] += record.seconds
-        fold_left = self.seconds[fold] / max(1, done - self.before[fold]) * (self.epochs - done)
         if self.bars:
-            left = f"left {timedelta(seconds=round(fold_left))}"
-            self.bars.update(self.tasks[fold], completed=done, description=describe_epoch(record), left=left)
+            self.bars.update(self.tasks[fold], completed=done, description=describe_epoch(record))
             if len(self.done) > 1:
-                left = f"left {timedelta(seconds=round(self.seconds_left))}"
-                self.bars.update(self.run, completed=sum(self.done.values()), left=left)
+                self.bars.update(self.run, completed=sum(self.done.values()))
         elif done % max(1, self.epochs // 4) == 0 or done == self.epochs:
-            step = (
-                f"epoch {done}/{self.epochs}" if record.C is None else f"C {record.C:g}, {done}/{self.epochs}"
-            )
-            left = f"{fold_left:.0f} s left" + (
-                f", run {self.seconds_left:.0f} s" if len(self.done) > 1 else ""
-            )
-            self.console.print(f"fold {fold}  {step}  {describe_epoch(record)}  {left}", highlight=False)
+            step = "epoch" if record.C is None else f"C {record.C:g},"
+            text = f"fold {fold}  {step} {done}/{self.epochs}  {describe_epoch(record)}"
+            self.console.print(f"{text}  {self.seconds_left:.0f} s left", highlight=False)
 
     @property
     def seconds_left(self) -> float:
@@ -77,8 +67,11 @@ class FoldProgress:
 def columns(width: int) -> list[bar.ProgressColumn]:
     """Without bars below 80 columns."""
     steps = [bar.TextColumn("{task.fields[name]}"), bar.BarColumn(20), bar.MofNCompleteColumn()]
-    texts = [bar.TextColumn("{task.description}"), bar.TextColumn("{task.fields[left]}")]
-    return [*(steps if width >= 80 else steps[::2]), *texts]
+    return [
+        *(steps if width >= 80 else steps[::2]),
+        bar.TextColumn("{task.description}"),
+        bar.TimeRemainingColumn(),
+    ]
 
 
 def describe_epoch(record: EpochRecord) -> str:
