@@ -110,7 +110,7 @@ def test_a_folder_with_another_run_is_refused(command, finished):
     folder, _ = finished
     done = command(*SMALL, "model.hidden_dim=9", f"hydra.run.dir={folder}")
     assert done.returncode == 1
-    assert "holds a run with other settings (model); use a new folder" in done.stderr
+    assert "holds a run with other settings (model); use a new directory" in done.stderr
 
 
 def test_folds_of_an_earlier_run_can_be_used_again(run_here, finished, tmp_path):

@@ -6,8 +6,6 @@ import shutil
 import pytest
 from running import SMALL
 
-from egin_dgl.cli.overrides import current_name
-
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -22,7 +20,7 @@ from egin_dgl.cli.overrides import current_name
         (["dataset=tu"], r"Missing mandatory value: dataset.name"),
         (["dataset=bonds", "optimizer.lr=-1"], r"optimizer.lr must be a number from 0 on, got -1"),
         (["cv=paper", "trainer.patience=3"], r"trainer.patience needs a validation part"),
-        (["resume=nowhere"], r"nowhere is not the folder of a run"),
+        (["resume=nowhere"], r"nowhere is not the directory of a run"),
         (["dataset=bonds", "model.dropout=nan"], r"model.dropout must be a number from 0 to 1, got nan"),
         (["dataset=bonds", "~model"], r"model is missing: choose one by model=NAME"),
         (["=5"], r"'=5' names no option: write OPTION=VALUE"),
@@ -61,10 +59,3 @@ def test_a_multirun_gives_each_job_its_folder_and_survives_a_failing_one(command
     jobs = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
     assert jobs == ["0_egin_bonds", "1_egin_bonds", "2_egin_c_bonds", "3_egin_c_bonds"]
     assert [(tmp_path / job / "summary.json").exists() for job in jobs] == [True, False, True, False]
-
-
-def test_a_model_under_its_old_name_is_found_in_commands_and_sweeps():
-    assert current_name("model=gatv2_edge") == "model=edge_gat"
-    assert current_name("model=egin,gatv2_edge") == "model=egin,edge_gat"
-    untouched = ["model=egin,gin", "model.num_layers=2", "hydra.run.dir=gatv2_edge", "--multirun"]
-    assert [current_name(word) for word in untouched] == untouched

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from running import ROOT, SMALL, command, run_here
+from running import ROOT, SMALL, command, edit_settings, run_here
 
 from egin_dgl import arithmetic
-from egin_dgl.cli.overrides import with_those_resumed
+from egin_dgl.cli.overrides import requested_arithmetic
 from egin_dgl.errors import ConfigError
 
 # Two processors, as the libraries see them: one with AVX2 and one without.
@@ -131,8 +131,7 @@ def test_a_call_from_python_has_the_digits_of_the_command(swept, tmp_path):
 
 def test_a_run_goes_on_with_its_own_digits_on_the_other_processor(swept, tmp_path):
     folder = cut_off(swept["any"], tmp_path / "run")
-    with (folder / ".hydra" / "overrides.yaml").open("a") as overrides:
-        overrides.write("- trainer.fold_workers=2\n")
+    edit_settings(folder, lambda settings: settings["trainer"].update(fold_workers=2))
     done = command(f"resume={folder}", **OLDER)
     assert done.returncode == 0, done.stderr
     assert digits(folder) == digits(swept["any"])
@@ -152,7 +151,7 @@ def test_where_avx2_cannot_be_kept_it_is_said(tmp_path):
     done = command(*TINY, "reproducible=avx2", f"hydra.run.dir={tmp_path / 'run'}")
     assert done.returncode == 0, done.stderr
     kept = "intel" in arithmetic.processor().lower()
-    assert ("kept by Intel's processors only" in done.stdout + done.stderr) == (not kept)
+    assert ("holds on processors of Intel only" in done.stdout + done.stderr) == (not kept)
     folder = cut_off(tmp_path / "run", tmp_path / "theirs")
     ours = record(folder)
     ours["arithmetic"]["processor"] = "AMD EPYC 9"
@@ -174,14 +173,19 @@ def test_a_wrong_value_is_one_sentence_with_the_valid_ones(value, tmp_path):
         run_here(tmp_path, *SMALL, f"reproducible={value}")
 
 
-def test_the_words_of_a_command_or_of_the_folder_it_resumes_are_read_before_torch_is_loaded(tmp_path):
-    (tmp_path / ".hydra").mkdir()
-    (tmp_path / ".hydra" / "overrides.yaml").write_text("- model=gin\n- reproducible=any\n")
+def test_arithmetic_of_a_command_or_of_the_directory_it_resumes_is_known_before_torch(tmp_path):
     resume = [f"resume={tmp_path}"]
-    assert arithmetic.asked_for(with_those_resumed(resume)) == "any"
-    asked = {"hydra": [], "task": ["reproducible=avx2", "seed=0,1"], "trials": None}
-    (tmp_path / "sweep.json").write_text(json.dumps(asked, indent=1))
-    assert arithmetic.asked_for(with_those_resumed(resume)) == "avx2"
+    assert requested_arithmetic(resume) is None
+    for content, expected in (
+        ("[", None),
+        ('{"settings": {"reproducible": "any"}}', "any"),
+        ('{"settings": {"reproducible": {}}}', None),
+    ):
+        (tmp_path / "run.json").write_text(content)
+        assert requested_arithmetic(resume) == expected
+    jobs = [{"settings": {"reproducible": "avx2"}}] * 2
+    (tmp_path / "sweep.json").write_text(json.dumps({"jobs": jobs}))
+    assert requested_arithmetic(resume) == "avx2"
     assert arithmetic.asked_for(["reproducible=any", "model=gin", "reproducible=avx2"]) == "avx2"
     assert arithmetic.asked_for(["-m", "reproducible=false,any"]) not in arithmetic.FLAGS
     assert arithmetic.asked_for(["model=gin"]) is None

@@ -1,4 +1,4 @@
-"""Sweeps as people run them: one command, many jobs, a table at the end; killed, continued, launched in parallel."""
+"""Sweeps: recorded before the first job, a table at the end; killed, resumed, run by launchers."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from importlib.util import find_spec
 import pytest
 from running import SMALL, same_numbers
 
-from egin_dgl.cli.sweep import continued
 from egin_dgl.runs.sweep_dir import SweepDir
 
 TWO_EPOCHS = [*SMALL, "trainer.epochs=2", "trainer.fold_workers=1", "device=cpu"]
@@ -47,13 +46,13 @@ def start_and_kill(start):
 
 @pytest.fixture(scope="module")
 def half_failed(sweep, tmp_path_factory):
-    """Two jobs that end well and one that cannot."""
+    """Two jobs that finish and two that cannot."""
     folder = tmp_path_factory.mktemp("sweep") / "here"
     done = sweep(folder, "model=egin,gin", "optimizer.lr=0.01,1e30", "trainer.checkpoint_every=1")
     return folder, done
 
 
-def test_a_sweep_ends_in_a_table_and_names_the_jobs_that_failed(half_failed):
+def test_sweep_ends_in_a_table_with_failed_jobs(half_failed):
     folder, done = half_failed
     assert done.returncode == 1
     assert len(summaries(folder)) == 2
@@ -62,20 +61,35 @@ def test_a_sweep_ends_in_a_table_and_names_the_jobs_that_failed(half_failed):
     assert "selected" in (folder / "table.md").read_text()
     for name in ("1_egin_bonds", "3_gin_bonds"):
         assert name in done.stdout
-        # In a step, or in the look after the last of an epoch, whichever comes first.
-        told = r"3 of 3 folds failed: fold 0, 1, 2: the (loss is|scores of the model are not finite)"
-        assert re.match(told, (folder / name / "error.txt").read_text())
+        # In a step or in the evaluation after it, whichever comes first.
+        message = r"3 of 3 folds failed: fold 0, 1, 2: the (loss is|scores of the model are not finite)"
+        assert re.match(message, (folder / name / "error.txt").read_text())
     assert [line for line in done.stderr.splitlines() if re.match(r"job \d", line)] == [
         f"job {number} of 4" for number in (1, 2, 3, 4)
     ]
-    assert done.stderr.splitlines()[-1].startswith("error: 2 of 4 jobs did not end well; resume=")
+    assert done.stderr.splitlines()[-1].startswith("error: 2 of 4 jobs failed; resume=")
 
 
-def test_resume_runs_only_what_did_not_end_well(command, half_failed):
+def test_bad_point_is_reported_before_any_job(refused, tmp_path):
+    for options, message in (
+        (
+            ["model=gin,egin", "model.hidden_dim=8,-3"],
+            "error: job 3 (model.hidden_dim=-3 model=gin): model.hidden_dim",
+        ),
+        (["model=gin,ginn"], "error: model has no option 'ginn'"),
+    ):
+        done = refused(tmp_path, "-m", *TWO_EPOCHS, *options, f"hydra.sweep.dir={tmp_path / 'sweep'}")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(message)
+        assert not (tmp_path / "sweep").exists()
+
+
+def test_resume_runs_only_unfinished_jobs(command, half_failed):
     folder, _ = half_failed
     before = {name: (folder / name / "summary.json").stat().st_mtime_ns for name in summaries(folder)}
     done = command(f"resume={folder}")
     assert done.returncode == 1  # the learning rate is still too large
+    assert re.findall(r"^job .*", done.stderr, re.MULTILINE) == ["job 2 of 4", "job 4 of 4"]
     assert before == {name: (folder / name / "summary.json").stat().st_mtime_ns for name in summaries(folder)}
     assert "1_egin_bonds" in done.stdout
 
@@ -93,16 +107,16 @@ def test_tensorboard_has_one_row_of_hyper_parameters_per_job(half_failed):
         assert {"accuracy (final)/selected", "accuracy/test"} <= {*tags["scalars"], *tags["tensors"]}
 
 
-def test_a_killed_sweep_goes_on_and_ends_with_the_numbers_of_an_unbroken_one(
-    run_here, start_and_kill, command, tmp_path
-):
+def test_killed_sweep_resumes_with_the_same_numbers(run_here, start_and_kill, command, tmp_path):
+    """With a launcher of the resuming command, in a directory whose name Hydra could not read."""
     folder = tmp_path / "killed"
     start_and_kill(folder, "model.edge_dim=2,3", after="0_*/summary.json")
     first = (folder / "0_egin_e_bonds" / "summary.json").stat().st_mtime_ns
     assert len(summaries(folder)) == 1
-    done = command(f"resume={folder}")
+    folder = folder.rename(tmp_path / "s${b},=")
+    done = command(f"resume={folder}", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert len(summaries(folder)) == 2
+    assert len(summaries(folder)) == 2 and [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert (folder / "0_egin_e_bonds" / "summary.json").stat().st_mtime_ns == first
     run_here(tmp_path / "unbroken", *TWO_EPOCHS, "model.edge_dim=3")
     same_numbers(folder / "1_egin_e_bonds", tmp_path / "unbroken")
@@ -116,10 +130,15 @@ def test_folds_in_parallel_jobs_are_one_cross_validation(run_here, sweep, tmp_pa
     assert f"{100 * one['mean']:.1f} ± {100 * one['std']:.1f}" in table
 
 
-def test_submitit_runs_the_jobs_in_processes_of_their_own(sweep, tmp_path):
-    done = sweep(tmp_path, "model=egin,gin", "cv.fold=0", "hydra/launcher=submitit_local")
+@pytest.mark.slow
+def test_submitit_runs_and_resumes_jobs(sweep, command, tmp_path):
+    done = sweep(tmp_path / "sweep", "model=egin,gin", "cv.fold=0", "hydra/launcher=submitit_local")
     assert done.returncode == 0, done.stderr
-    assert set(summaries(tmp_path)) == {"0_egin_bonds", "1_gin_bonds"}
+    assert set(summaries(tmp_path / "sweep")) == {"0_egin_bonds", "1_gin_bonds"}
+    (tmp_path / "sweep" / "1_gin_bonds" / "summary.json").unlink()
+    done = command("resume=sweep", "hydra/launcher=submitit_local", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(summaries(tmp_path / "sweep")) == 2
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra: pip install -e '.[ray]'")
@@ -130,7 +149,7 @@ def test_ray_runs_the_jobs(sweep, tmp_path):
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
-def test_a_launcher_that_is_not_installed_is_told_with_its_extra(refused, tmp_path):
+def test_missing_launcher_names_its_package(refused, tmp_path):
     done = refused(tmp_path, "-m", *TWO_EPOCHS, "model=egin,gin", "hydra/launcher=ray")
     assert done.stderr.splitlines() == [
         "error: hydra/launcher=ray is in a package that is not installed: pip install hydra-ray-launcher"
@@ -143,8 +162,8 @@ def trials(folder):
     return optuna.load_study(study_name="search", storage=f"sqlite:///{folder}/study.db").trials
 
 
-def test_a_search_maximizes_the_validation_score_outlives_failures_and_goes_on_when_killed(
-    start_and_kill, command, tmp_path
+def test_search_maximizes_the_validation_score_and_continues_when_killed(
+    start_and_kill, sweep, command, tmp_path
 ):
     search = [
         "cv.fold=0",
@@ -152,36 +171,36 @@ def test_a_search_maximizes_the_validation_score_outlives_failures_and_goes_on_w
         "hydra/sweeper=optuna",
         "hydra.sweeper.n_trials=4",
     ]
-    start_and_kill(tmp_path, *search, "hydra.sweeper.sampler.seed=0", after="1_*/run.json")
+    search += ["hydra.sweeper.sampler.seed=0"]
+    start_and_kill(tmp_path, *search, after="1_*/run.json")
     done = command(f"resume={tmp_path}")
+    assert f"holds a search: type its command again with hydra.sweep.dir={tmp_path}" in done.stderr
+    done = sweep(tmp_path, *search)
     assert done.returncode == 1  # some trials failed
     states = [trial.state.name for trial in trials(tmp_path)]
-    ended = summaries(tmp_path)
-    assert states.count("COMPLETE") == len(ended) >= 1
+    finished = summaries(tmp_path)
+    assert states.count("COMPLETE") == len(finished) >= 1
     assert states.count("FAIL") >= 1
     assert states.count("COMPLETE") + states.count("FAIL") == 4
-    aside = {path.name for path in tmp_path.glob(".cut_off_*")}
-    assert len(aside) == 1
-    continued(SweepDir(tmp_path))  # what was put aside stays as it is
-    assert {path.name for path in tmp_path.glob(".cut_off_*")} == aside
-    assert len(SweepDir(tmp_path).jobs()) == 4
+    assert len(list(tmp_path.glob(".interrupted_*"))) == 1 and len(SweepDir(tmp_path).runs()) == 4
     values = [trial.value for trial in trials(tmp_path) if trial.value is not None]
-    assert sorted(values) == sorted(summary["validation_score"] for summary in ended.values())
+    assert sorted(values) == sorted(summary["validation_score"] for summary in finished.values())
 
 
-def test_a_search_without_a_validation_part_is_refused(refused, tmp_path):
+def test_search_without_a_validation_set_is_refused(refused, tmp_path):
     options = ["cv=paper", "cv.k=3", "optimizer.lr=choice(0.01,0.1)", "hydra/sweeper=optuna"]
     done = refused(tmp_path, "-m", *TWO_EPOCHS, *options, "hydra.sweeper.n_trials=1")
-    assert "a search goes by the validation part, which this cv has not; use cv=ten_fold" in done.stdout
+    assert "a search maximizes the validation score, and this cv has no validation set" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
-def test_jobs_started_together_never_share_a_folder(start, tmp_path):
+def test_runs_started_together_have_different_directories(start, tmp_path):
     together = [start(*TWO_EPOCHS, "cv.fold=0", cwd=tmp_path) for _ in range(2)]
     assert [process.wait(timeout=240) for process in together] == [0, 0]
     assert len(list(tmp_path.glob("outputs/bonds/egin_e/*/summary.json"))) == 2
 
 
-def test_a_folder_where_another_process_is_at_work_is_left_alone(refused, tmp_path):
+def test_locked_directory_is_refused(refused, tmp_path):
     from filelock import FileLock
 
     with FileLock(tmp_path / ".lock"):

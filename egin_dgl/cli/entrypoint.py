@@ -99,10 +99,9 @@ def exit_on_error(directory: Path) -> Iterator[None]:
         if WANTS_TRACEBACK:
             raise error from None
         message = one_line(error)
-        if isinstance(error, TrainingError):
-            message += f"; {resume_arguments(directory)} resumes from here"
-        if isinstance(error, StorageError):
-            message += f"; {resume_arguments(directory)} resumes once it can be written"
+        if isinstance(error, (TrainingError, StorageError)) and is_started(directory):
+            when = "from here" if isinstance(error, TrainingError) else "once it can be written"
+            message += f"; {resume_arguments(directory)} resumes {when}"
         sys.exit(f"error: {escape_control(message)}")
 
 

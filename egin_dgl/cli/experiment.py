@@ -106,18 +106,19 @@ def warn_not_reproducible(reproducible: str | bool, device: torch.device) -> Non
 
 def make_recipe(cfg: DictConfig | Settings, dataset: GraphDataset) -> Recipe:
     """Return what the settings put into the job of every fold."""
-    settings = OmegaConf.create(resolve_settings(cfg))
-    options = TrainerOptions.of(OmegaConf.to_container(settings.trainer))
-    colors = build(settings, "ewl")
+    settings = resolve_settings(cfg)
+    config = OmegaConf.create(settings)
+    options = TrainerOptions.of(settings["trainer"])
+    colors = build(config, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
     return Recipe(
-        make_model=build(settings, "model"),
-        make_optimizer=build(settings, "optimizer"),
-        make_scheduler=build(settings, "scheduler"),
+        make_model=build(config, "model"),
+        make_optimizer=build(config, "optimizer"),
+        make_scheduler=build(config, "scheduler"),
         options=options,
         transforms=transforms,
         metadata={
-            "model": OmegaConf.to_container(settings.model),
+            "model": settings["model"],
             "info": asdict(dataset.info),
             "vocabulary": json.loads(dataset.vocabulary.to_json()) if dataset.vocabulary else None,
         },

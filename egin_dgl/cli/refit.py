@@ -12,7 +12,8 @@ import numpy as np
 from rich.console import Console
 
 from egin_dgl import arithmetic
-from egin_dgl.cli.experiment import Experiment, expand_grid, make_experiment
+from egin_dgl.cli.app import train_all_folds
+from egin_dgl.cli.experiment import expand_grid, make_experiment
 from egin_dgl.cli.run_specs import validate_recorded
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.splits import Split
@@ -21,16 +22,13 @@ from egin_dgl.evaluation.calibration import pooled_temperature
 from egin_dgl.evaluation.history import History, best_on_validation, kept_record
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.reporting.one_run.card import write_card
-from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.text import escape_control
-from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.fresh_process import in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget
-from egin_dgl.training.parallel.workers import train_folds
 
 EMPTY = np.empty(0, dtype=np.int64)
 
@@ -79,7 +77,8 @@ def plan_refit(
         raise ConfigError(f"{origin.path}: {run.reason}; there is nothing to refit")
     if run.missing:
         raise ConfigError(f"{origin.path}: {run.reason}; resume={origin.path} finishes it first")
-    selected, settings = {}, copy.deepcopy(spec.settings)
+    selected: dict[str, object] = {}
+    settings = copy.deepcopy(spec.settings)
     results = [run.results[fold] for fold in sorted(run.results)]
     if any(result.chosen for result in results):
         selected, settings, results = select_candidate(run, spec, trust)
@@ -146,7 +145,8 @@ def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> d
     if plan.data_hash not in (None, dataset.digest):
         raise ConfigError(f"the data differs from that of {plan.origin}")
     run.register_data(experiment.model, dataset.info.name, dataset.digest)
-    result = train_on_all(experiment, run.fold(0), settings["seed"], budget)
+    everything = Split(train=np.arange(len(dataset)), validation=EMPTY, test=EMPTY)
+    (result,) = train_all_folds(experiment, {0: everything}, settings, run, budget)
     save_temperature(run.fold(0), plan.temperature)
     summary = {
         "model": experiment.model,
@@ -175,20 +175,6 @@ def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> d
     write_card(run)
     print_refit(summary, run.path)
     return summary
-
-
-def train_on_all(experiment: Experiment, folder: FoldDir, seed: int, budget: CpuBudget | None) -> FoldResult:
-    job = FoldJob(
-        fold=0,
-        seed=seed,
-        split=Split(train=np.arange(len(experiment.dataset)), validation=EMPTY, test=EMPTY),
-        folder=folder,
-        train=experiment.train,
-        device=experiment.device,
-        recipe=experiment.recipe,
-    )
-    with FoldProgress({0: folder.epochs}, experiment.epochs) as progress:
-        return train_folds(experiment.dataset, [job], progress, budget or CpuBudget(1))[0]
 
 
 def save_temperature(folder: FoldDir, temperature: float | None) -> None:

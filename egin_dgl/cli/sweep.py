@@ -3,6 +3,8 @@
 import logging
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +37,35 @@ class Record(Callback):
     """Called by Hydra in the process that starts a run or sweep."""
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        activate(Path(config.hydra.run.dir))
+        run = RunDir(Path(config.hydra.run.dir))
+        if run.exists:
+            with exit_on_exception():
+                check_existing(run, config)
+        activate(run.path)
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        try:
+        with exit_on_exception():
             record_sweep(config)
-        except Exception as error:  # Hydra would print a warning and continue
-            if not isinstance(error, (EginError, HydraException, OmegaConfBaseException)):
-                traceback.print_exc()
-            sys.exit(f"error: {escape_control(explain(error, conf_dir(), 'train'))}")
+
+
+@contextmanager
+def exit_on_exception() -> Iterator[None]:
+    """End the process where Hydra would print a warning about its callback and continue."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, (EginError, HydraException, OmegaConfBaseException)):
+            traceback.print_exc()
+        sys.exit(f"error: {escape_control(explain(error, conf_dir(), 'train'))}")
+
+
+def check_existing(run: RunDir, config: DictConfig) -> None:
+    """Refuse a directory with another run before Hydra writes to it."""
+    from egin_dgl.cli.run_specs import resolve_settings  # imports torch
+
+    app = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    with run.lock():
+        run.check_settings(resolve_settings(app))
 
 
 def record_sweep(config: DictConfig) -> None:

@@ -102,5 +102,5 @@ def validate_settings(settings: dict, trust: bool = True) -> dict:
                 registered(target, name)
             plain.pop("_partial_", None)
         refuse_special(plain, name)
-    content = OmegaConf.to_container(checked(OmegaConf.create(settings)), resolve=True)
-    return {str(name): value for name, value in dict(content).items()}  # type: ignore[call-overload]
+    content: Any = OmegaConf.to_container(checked(OmegaConf.create(settings)), resolve=True)
+    return content

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
 
 from filelock import FileLock, Timeout
 
@@ -31,7 +31,7 @@ from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
 from egin_dgl.runs.json_file import checksum, read_object, write_object
-from egin_dgl.runs.settings import SPEC, RunSpec, Settings, result_settings
+from egin_dgl.runs.settings import SPEC, RunSpec, Settings, Types, result_settings
 
 if TYPE_CHECKING:
     from egin_dgl.runs.fold_dir import FoldDir
@@ -42,7 +42,7 @@ COMMAND_VARIABLE = (
     "EGIN_COMMAND"  # program and arguments as typed, a JSON list that jobs in other processes inherit
 )
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
-RECORD = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
+RECORD: Types = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
 SETTINGS_CHECKSUM = "settings_crc32"
 SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 
@@ -119,7 +119,8 @@ class RunDir:
     def register(self, spec: RunSpec, **extra: object) -> None:
         """Write run.json, or check that the one here has the same settings."""
         if self.exists:
-            self.check_same(spec.settings)
+            self.check_settings(spec.settings)
+            self.warn_other_arithmetic(spec.settings["reproducible"])
             return
         versions = {"python": platform.python_version()}
         versions |= {name: installed_version(name) for name in PACKAGES}
@@ -140,18 +141,20 @@ class RunDir:
         if known != content:
             write_object(self.run_json, known, sealed=False)
 
-    def check_same(self, settings: Settings) -> None:
-        before = self.read_record()
-        past, now = result_settings(before["settings"]), result_settings(settings)
+    def check_settings(self, settings: Settings) -> None:
+        """Refuse settings other than those of the run here."""
+        past, now = result_settings(self.read_record()["settings"]), result_settings(settings)
         differing = [key for key in now if past.get(key) != now[key]]
         if differing:
             raise ConfigError(
                 f"{self.path} holds a run with other settings ({', '.join(differing)}); use a new directory"
             )
-        here, there = arithmetic.described(), before.get("arithmetic")
+
+    def warn_other_arithmetic(self, reproducible: str | Literal[False]) -> None:
+        here, there = arithmetic.described(), self.read_record().get("arithmetic")
         processors = [here["processor"], str(there["processor"]) if is_described(there) else ""]
         if there not in (None, here) and not all(
-            arithmetic.holds_on(settings["reproducible"], processor) for processor in processors
+            arithmetic.holds_on(reproducible, processor) for processor in processors
         ):
             log.warning(
                 "this run began on %s and resumes on %s: its last digits may differ from those of an uninterrupted run, "

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
+Types: TypeAlias = dict[str, type | tuple[type, ...]]  # of the entries of a JSON object
 Settings: TypeAlias = dict[str, Any]  # plain JSON: {"model": {"hidden_dim": 64, …}, …, "seed": 0, …}
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
-SPEC = {"settings": dict, "references": dict, "overrides": list, "choices": dict}
+SPEC: Types = {"settings": dict, "references": dict, "overrides": list, "choices": dict}
 
 
 @dataclass(frozen=True)
