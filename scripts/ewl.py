@@ -1,4 +1,4 @@
-"""Colour refinement on the command line: python scripts/ewl.py audit dataset=mutag"""
+"""Compare graphs by colour refinement: python scripts/ewl.py audit dataset=mutag"""
 
 from egin_dgl.cli.main import run
 

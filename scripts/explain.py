@@ -1,4 +1,4 @@
-"""Which edges an answer rests on: python scripts/explain.py run=FOLDER input=FILE graph=ID"""
+"""Show which nodes and edges a prediction depends on: python scripts/explain.py run=DIR input=FILE graph=ID"""
 
 from egin_dgl.cli.main import run
 

@@ -1,4 +1,4 @@
-"""Predictions of a trained run for new graphs: python scripts/predict.py run=FOLDER input=FILE"""
+"""Predict the classes of new graphs with a trained run: python scripts/predict.py run=DIR input=FILE"""
 
 from egin_dgl.cli.main import run
 

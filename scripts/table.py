@@ -1,4 +1,4 @@
-"""One table of any set of runs: python scripts/table.py outputs"""
+"""Compare runs in one table: python scripts/table.py outputs"""
 
 from egin_dgl.cli.main import run
 

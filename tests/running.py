@@ -9,12 +9,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 from hydra import compose, initialize_config_dir
+from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
 from egin_dgl.cli.app import train
 from egin_dgl.cli.run_specs import make_spec, validate_recorded
+from egin_dgl.reporting.one_run import publish
 from egin_dgl.runs.history_file import read_history
 from egin_dgl.runs.run_dir import RunDir
 
@@ -66,8 +69,12 @@ def run_spec(*options):
 
 
 def run_here(folder, *options):
-    """Train in this process."""
-    return train(run_spec(*seeded(options)), folder)
+    """Train in this process, with empty figures: to draw them takes most of a short run's time."""
+    with (
+        patch.object(publish, "curves_figure", lambda *_: Figure((1, 1))),
+        patch.object(publish, "confusion_figure", lambda *_: Figure((1, 1))),
+    ):
+        return train(run_spec(*seeded(options)), folder)
 
 
 def resume_here(folder, trust=False):

@@ -1,4 +1,4 @@
-"""Kernels and colours through the app: the same folds, protocols and tables as a network."""
+"""Kernels and colour features in the app: the same folds, protocols and tables as a network."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
-from egin_dgl.reporting.many_runs.csv_table import long_csv
+from egin_dgl.reporting.many_runs.csv_table import to_csv
 from egin_dgl.reporting.many_runs.table import result_tables
 from egin_dgl.reporting.one_run.figures import curves_figure
 from egin_dgl.reporting.one_run.terminal import metrics_line
@@ -25,18 +25,16 @@ from egin_dgl.runs.reader import find_runs
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]
 
 
-def test_the_edged_kernel_learns_what_only_edges_tell_and_the_plain_one_does_not(run_here, tmp_path):
+def test_the_e_wl_kernel_learns_from_edges_and_the_1_wl_kernel_does_not(run_here, tmp_path):
     edged = run_here(tmp_path / "e", *BONDS, "model=ewl_kernel", "model.depth=2")
     plain = run_here(tmp_path / "p", *BONDS, "model=wl_kernel", "model.depth=2")
     assert edged["model"] == "E-WL kernel" and plain["model"] == "1-WL kernel"
     assert edged["protocols"]["selected"]["mean"] == 1.0
-    assert (
-        plain["protocols"]["selected"]["mean"] <= 0.625
-    )  # the best that any answer by the skeleton alone can get
+    assert plain["protocols"]["selected"]["mean"] <= 0.625  # the bound for predictions by structure alone
     assert (tmp_path / "e" / "folds.json").read_text() == (tmp_path / "p" / "folds.json").read_text()
 
 
-@pytest.mark.parametrize("kind", ["linear", "precomputed"])
+@pytest.mark.parametrize("kind", ["precomputed"])
 def test_each_penalty_is_a_row_of_the_history(run_here, tmp_path, kind):
     options = [
         "model=ewl_kernel",
@@ -61,7 +59,7 @@ def kernel_run(run_here, tmp_path_factory):
     return folder, run_here(folder, *BONDS, "model=ewl_kernel", "model.depth=2", "model.penalties=[0.01,1]")
 
 
-def test_a_kernel_is_told_by_its_penalties_and_not_by_epochs(kernel_run, capsys):
+def test_reports_on_a_kernel_have_penalties_instead_of_epochs(kernel_run, capsys):
     folder, summary = kernel_run
     print_summary(summary, folder)
     printed = capsys.readouterr().out
@@ -79,15 +77,15 @@ def test_a_kernel_is_told_by_its_penalties_and_not_by_epochs(kernel_run, capsys)
     card = (folder / "card.md").read_text()
     assert "| C chosen on |" in card and "epoch chosen" not in card and "last" not in card
     (table,) = result_tables(find_runs([folder]))
-    assert table.notes[0] == "selected: C was chosen per fold, on the validation part."
-    assert {row["protocol"] for row in csv.DictReader(long_csv(table).splitlines())} == {
+    assert table.notes[0] == "selected: C is chosen per fold on the validation set."
+    assert {row["protocol"] for row in csv.DictReader(to_csv(table).splitlines())} == {
         "selected",
         "common_epoch",
         "best_per_fold",
     }
 
 
-def test_the_penalties_that_differ_between_folds_are_counted():
+def test_penalties_chosen_per_fold_are_counted():
     protocol = {"C": [1.0, 10.0, 1.0], "optimistic": False}
     metrics = {"mcc": {"mean": 0.5}, "log_loss": {"mean": None}}
     summary = {"headline": "selected", "protocols": {"selected": protocol}, "metrics": metrics, "folds": 3}
@@ -99,8 +97,8 @@ def test_the_penalties_that_differ_between_folds_are_counted():
     ]
 
 
-def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, capsys):
-    """What reads them so is null, and shown nowhere; a network on the same folds has it."""
+def test_decision_values_have_no_losses(kernel_run, run_here, tmp_path, capsys):
+    """They are null and not shown; a network on the same folds has them."""
     folder, summary = kernel_run
     assert set(summary["metrics"]) == set(METRICS)
     undefined = {name for name, value in summary["metrics"].items() if value["mean"] is None}
@@ -115,15 +113,15 @@ def test_decision_values_are_no_probabilities(kernel_run, run_here, tmp_path, ca
     network = ["trainer.epochs=1", "model.num_layers=2", "model.hidden_dim=8"]
     run_here(tmp_path, *BONDS, *network)
     (table,) = result_tables(find_runs([folder, tmp_path]), metric="brier")
-    texts = {entry.cell.model: entry.text for entry in table.entries.values()}
+    texts = {cell.group.model: cell.text for cell in table.cells.values()}
     assert texts["E-WL kernel"] == "–" and re.fullmatch(r"\d\.\d{3} ± \d\.\d{3}", texts["EGIN-E"])
     assert any("decision values of a kernel machine are no probabilities" in note for note in table.notes)
     (table,) = result_tables(find_runs([folder, tmp_path]), protocol="last_20")
-    assert table.notes[0] == "last_20: the epoch was chosen in advance, mean of the last 1."
-    assert {entry.cell.model for entry in table.entries.values() if entry.score} == {"EGIN-E"}
+    assert table.notes[0] == "last_20: the epoch is chosen in advance: mean of the last 1."
+    assert {cell.group.model for cell in table.cells.values() if cell.score} == {"EGIN-E"}
 
 
-def test_wrong_options_are_told_before_any_fold(run_here, tmp_path):
+def test_invalid_options_are_errors_before_any_fold(run_here, tmp_path):
     with pytest.raises(ConfigError, match="kind must be linear or precomputed, got 'rbf'"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.kind=rbf")
     with pytest.raises(ConfigError, match="penalties must be a list, each a number above 0"):
@@ -134,7 +132,7 @@ def test_wrong_options_are_told_before_any_fold(run_here, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "embedding", "hash"])
-def test_colors_join_the_features_of_any_model_and_are_saved_with_it(run_here, tmp_path, encoding):
+def test_colours_are_features_and_saved_with_the_model(run_here, tmp_path, encoding):
     from safetensors import safe_open
 
     run_here(
@@ -147,7 +145,7 @@ def test_colors_join_the_features_of_any_model_and_are_saved_with_it(run_here, t
     assert ("embedding.weight" in shapes) == (encoding == "embedding")
 
 
-def test_duplicates_stay_together_when_asked(run_here, tmp_path):
+def test_group_duplicates_keeps_duplicates_in_one_fold(run_here, tmp_path):
     try:
         data = load_tu("PTC_MR", url=None)
     except DataError:
@@ -162,7 +160,7 @@ def test_duplicates_stay_together_when_asked(run_here, tmp_path):
         "model.depth=1",
         "cv.fold=0",
     )
-    parts = load_folds(tmp_path / "folds.json", data.labels.numpy(), "PTC_MR").parts
-    assert sum(len(set(groups[part])) for part in parts) == len(set(groups))
-    sizes = [len(part) for part in parts]
+    folds = load_folds(tmp_path / "folds.json", data.labels.numpy(), "PTC_MR").parts
+    assert sum(len(set(groups[part])) for part in folds) == len(set(groups))
+    sizes = [len(part) for part in folds]
     assert max(sizes) - min(sizes) <= 1 and np.sum(sizes) == 344

@@ -1,4 +1,4 @@
-"""A person's own graphs through the app: what docs/own-graphs.md shows is run as it stands there."""
+"""Graphs of users in the app; the pages on them are followed as written."""
 
 import json
 import shutil
@@ -30,8 +30,8 @@ def own_cache(tmp_path_factory):
         yield
 
 
-def test_the_page_holds_what_it_says(run_here, tmp_path, monkeypatch, capsys):
-    """Every program and every command of it, training with one epoch of one fold."""
+def test_own_graphs_page_runs(run_here, tmp_path, monkeypatch, capsys):
+    """Every program and command, training for one epoch of one fold."""
     monkeypatch.chdir(tmp_path)
     commands, _ = follow("docs/own-graphs.md", tmp_path, run_here)
     assert commands >= 11
@@ -45,7 +45,7 @@ def test_the_page_holds_what_it_says(run_here, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "explained_m001" / "explanation.png").is_file()
 
 
-def test_the_walk_from_a_table_of_molecules_to_reasons(run_here, tmp_path, monkeypatch, capsys):
+def test_molecules_page_runs(run_here, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     commands, printed = follow("docs/molecules.md", tmp_path, run_here, (*QUICK, "cv.k=3"))
     assert commands == 5 and "skipped" in printed and "log-odds" in printed
@@ -55,7 +55,7 @@ def test_the_walk_from_a_table_of_molecules_to_reasons(run_here, tmp_path, monke
     assert "p_active" in capsys.readouterr().out  # of the program at the end
 
 
-def test_named_parts_are_one_split(run_here, tmp_path):
+def test_a_split_column_gives_one_split(run_here, tmp_path):
     summary = run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)
     folds = json.loads((tmp_path / "folds.json").read_text())
     assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["parts"]] == [24, 24, 72]
@@ -67,7 +67,7 @@ def test_named_parts_are_one_split(run_here, tmp_path):
     assert run.complete and run.expected == [0] and run.whole == 1
 
 
-def test_scaffolds_stay_together(run_here, tmp_path, caplog):
+def test_scaffolds_stay_in_one_fold(run_here, tmp_path, caplog):
     run_here(tmp_path, *MOLECULES, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
     data = load_smiles(EXAMPLES / "molecules.csv", target="activity")
     groups, _ = scaffold_groups(data.smiles)
@@ -79,8 +79,7 @@ def test_scaffolds_stay_together(run_here, tmp_path, caplog):
     assert "more than one of 14 folds would hold: folds differ in size" in caplog.text
 
 
-def test_a_class_that_parts_lack_is_told(run_here, tmp_path, caplog):
-    """Also one with fewer molecules than there are parts."""
+def test_a_class_missing_in_folds_is_reported(run_here, tmp_path, caplog):
     lines = (EXAMPLES / "molecules.csv").read_text().splitlines()
     rare = [line.rpartition(",")[0] + ",rare" for line in lines[1:4]]
     (tmp_path / "rare.csv").write_text("\n".join([lines[0], *rare, *lines[4:]]) + "\n")
@@ -92,7 +91,7 @@ def test_a_class_that_parts_lack_is_told(run_here, tmp_path, caplog):
     assert "only part(s)" not in caplog.text
 
 
-def test_groups_of_two_kinds_are_joined():
+def test_groups_of_two_kinds_are_merged():
     one, other = np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])
     assert merge_groups([one]).tolist() == one.tolist()
     joined = merge_groups([one, other])
@@ -122,7 +121,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_is_said_in_one_sentence(tmp_path, unwatched, options, message):
+def test_invalid_options_are_one_sentence(tmp_path, unwatched, options, message):
     with (
         unwatched(),
         pytest.raises((EginError, OmegaConfBaseException)) as caught,
@@ -131,7 +130,7 @@ def test_what_cannot_be_is_said_in_one_sentence(tmp_path, unwatched, options, me
     assert message in one_line(caught.value) and not list(tmp_path.glob("fold_*"))
 
 
-def test_the_examples_are_what_their_program_writes(tmp_path):
+def test_examples_are_the_output_of_their_program(tmp_path):
     shutil.copy(EXAMPLES / "make_molecules.py", tmp_path)
     names = {"__name__": "examples", "__file__": str(tmp_path / "make_molecules.py")}
     exec((tmp_path / "make_molecules.py").read_text(), names)
@@ -146,7 +145,7 @@ def test_the_examples_are_what_their_program_writes(tmp_path):
         assert (tmp_path / path).read_text() == (EXAMPLES / path).read_text(), path
 
 
-def test_the_lines_of_the_readme(numbers, monkeypatch, capsys):
+def test_readme_example_of_the_estimator_runs(numbers, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     program = next(text for language, text in blocks("README.md") if "EGINClassifier" in text)
     exec(program, {})

@@ -1,11 +1,14 @@
-"""A page of the documents followed as a reader would: its programs and commands, in their order, in one folder."""
+"""Follow a page of the documents: run its programs and commands in their order, in one directory."""
 
 import re
+import runpy
 import shlex
 import shutil
-import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 from running import ROOT
 
@@ -13,13 +16,16 @@ QUICK = ["trainer.epochs=1", "model.num_layers=2", "model.hidden_dim=8"]
 
 
 def blocks(page):
-    """The pieces of code of a page in their order: (language, text)."""
+    """The code blocks of a page: (language, text)."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def follow(page, folder, run_here, quick=(*QUICK, "cv.fold=0")):
-    """Run all of it, what trains with `quick` options; how many commands there were, and what they printed."""
+    """Run a page in `folder`, the current directory, training with `quick` options.
+
+    Returns the number of commands, and what those that do not train printed.
+    """
     shutil.copytree(ROOT / "examples", folder / "examples")
     names, commands, printed = {}, 0, ""
     for language, text in blocks(page):
@@ -27,32 +33,34 @@ def follow(page, folder, run_here, quick=(*QUICK, "cv.fold=0")):
             exec(text, names)
             continue
         for line in text.splitlines():
-            if not line.startswith("python scripts/"):
+            command = re.match(r"(?:python scripts/(\w+)\.py|egin (\w+)) ", line)
+            if not command:
                 continue
             commands += 1
-            _, script, *words = shlex.split(line, comments=True)
-            if script.endswith("train.py"):
-                train(folder, commands, words, run_here, quick)
-                continue
-            done = subprocess.run(
-                [sys.executable, ROOT / script, *words],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=300,
-            )
-            assert done.returncode == 0, done.stderr
-            printed += done.stdout
+            script = command[1] or command[2]
+            arguments = shlex.split(line, comments=True)[2:]
+            if script == "train":
+                train(folder, commands, arguments, run_here, quick)
+            else:
+                printed += call(script, arguments)
     return commands, printed
 
 
-def train(folder, number, words, run_here, quick):
-    """In the folder that the words name, or one of its own."""
-    place = [word.removeprefix("hydra.run.dir=") for word in words if word.startswith("hydra.run.dir=")]
-    options = [word for word in words if not word.startswith("hydra.")]
-    before = [word.removeprefix("run=") for word in words if word.startswith("run=")]
-    if before:  # a model on all graphs takes the settings of a run, and lies in its folder
-        run_here(folder / before[0] / "refit", *options)
+def call(script, arguments):
+    """The output of a script in this process."""
+    path, output = str(ROOT / "scripts" / f"{script}.py"), StringIO()
+    with patch.object(sys, "argv", [path, *arguments]), redirect_stdout(output):
+        runpy.run_path(path, run_name="__main__")
+    return output.getvalue()
+
+
+def train(folder, number, arguments, run_here, quick):
+    """Train in the directory of the command, or in a numbered one."""
+    place = [text.removeprefix("hydra.run.dir=") for text in arguments if text.startswith("hydra.run.dir=")]
+    options = [text for text in arguments if not text.startswith("hydra.")]
+    finished = [text.removeprefix("run=") for text in arguments if text.startswith("run=")]
+    if finished:  # cv=refit takes the settings of a run and trains in its directory
+        run_here(folder / finished[0] / "refit", *options)
         return
     summary = run_here(folder / Path(place[0] if place else str(number)), *options, *quick)
     assert summary["folds"] >= 1

@@ -1,5 +1,5 @@
-"""python zoo_histories.py FOLDER MODEL… -- OPTION…: a history of each model after one epoch, in one process that begins as
-scripts/train.py does; without the app's tables and figures, which take most of a short run's time."""
+"""python zoo_histories.py FOLDER MODEL… -- OPTION…: train each model for one epoch, in one process that starts as
+scripts/train.py does, without tables and figures, which take most of a short run's time."""
 
 import runpy
 import sys

@@ -1,4 +1,4 @@
-"""What Python callers import: trained runs, and an estimator in scikit-learn's way."""
+"""The Python interface: a scikit-learn classifier, and trained runs."""
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.api.estimator import EGINClassifier

@@ -1,4 +1,4 @@
-"""Any model of the zoo as a classifier of scikit-learn: lists of graphs in, classes and probabilities out."""
+"""Any model of the zoo as a scikit-learn classifier."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,27 +20,42 @@ from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.workers import one_thread
 
-NONE = np.empty(0, dtype=np.int64)
+NO_GRAPHS = np.empty(0, dtype=np.int64)
 
 
 class EGINClassifier(ClassifierMixin, BaseEstimator):
-    """Trained as `egin train` trains a fold, with the same defaults; what is None is as the configuration has it.
+    """Graph classifier with scikit-learn's interface, trained as `egin train` trains a fold.
+
+    Graphs are lists of DGL, networkx or PyG graphs, or of SMILES. Arguments that are None have the value of the
+    configuration in conf/.
 
     Args:
-        model: an option of conf/model: egin, egin_c, egin_e, gin, …, also the kernels.
-        hidden_dim: the width of the model; kernels and the majority class have none, and take no notice of it, so that a
-            grid over models and widths may hold them.
-        num_layers, edge_dim, learn_eps, dropout: of the model, refused where it has no such option.
+        model: option of conf/model: egin, egin_c, egin_e, gin, …, or a kernel. Default: ``"egin_e"``.
+        hidden_dim: width of the model; ignored by kernels and the majority class, so that a grid search may include them.
+        num_layers, edge_dim, learn_eps, dropout: of the model, an error if it has no such option.
         epochs, batch_size, lr: of training.
-        validation: the share of the graphs that chooses the epoch and calibrates probabilities; 0: the last epoch, not
-            calibrated. Classes are spread over both parts evenly.
-        node_labels, node_attributes, edge_labels, edge_attributes: the columns of the graphs to use, by name; None: all,
-            numbers as attributes, words and whole numbers as labels.
-        options: any other options, as a command has them: {"trainer.standardize": True, "ewl": "colors"}.
-        seed: of weights, shuffling and the validation part.
-        device: auto, cpu, cuda, …
+        validation: fraction of the graphs, stratified, that selects the epoch and calibrates probabilities; 0 takes the last
+            epoch, not calibrated. Default: ``0.1``.
+        node_labels, node_attributes, edge_labels, edge_attributes: names of the node and edge data to use; None: all, real
+            numbers as attributes, strings and integers as labels.
+        options: any other options of the command line, such as ``{"trainer.standardize": True, "ewl": "colors"}``.
+        seed: of weights, shuffling and the validation set. Default: ``0``.
+        device: auto, cpu, cuda, … Default: ``"auto"``.
 
-    `fit(graphs, y)` takes lists of DGL, networkx or PyG graphs, or of SMILES; `fold_` is then what was trained.
+    Attributes:
+        classes_: sorted class labels.
+        fold_: the trained model, a `TrainedFold`.
+        result_: its training history and logits, a `FoldResult`.
+
+    Example::
+
+        >>> import networkx as nx
+        >>> from egin_dgl.api import EGINClassifier
+        >>> graphs = [nx.cycle_graph(n) for n in (3, 4, 5, 6)] + [nx.path_graph(n) for n in (3, 4, 5, 6)]
+        >>> labels = ["cycle"] * 4 + ["path"] * 4
+        >>> model = EGINClassifier(hidden_dim=8, epochs=2, validation=0).fit(graphs, labels)
+        >>> model.predict_proba(graphs).shape
+        (8, 2)
     """
 
     def __init__(
@@ -82,18 +97,14 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
 
     def fit(self, graphs: Sequence, y: Sequence) -> "EGINClassifier":
-        """Train on graphs and their classes, of any type that can be sorted."""
+        """Train on graphs and their classes, which may be of any sortable type."""
         classes, numbers = np.unique(np.asarray(y), return_inverse=True)
         if len(classes) < 2:
-            raise DataError(
-                f"there is one class only ({classes[0] if len(classes) else 'none'}): nothing to learn"
-            )
+            raise DataError(f"y must have two or more classes, got {classes.tolist()}")
         names = [str(value) for value in classes.tolist()]
-        dataset = GraphDataset.from_graphs(
-            graphs, [names[number] for number in numbers], class_names=names, **self._columns()
-        )
-        cfg = self._config()
-        experiment = make_experiment_on(cfg, dataset)
+        labels = [names[number] for number in numbers]
+        dataset = GraphDataset.from_graphs(graphs, labels, class_names=names, **self._columns())
+        experiment = make_experiment_on(self._config(), dataset)
         with tempfile.TemporaryDirectory() as folder, one_thread():
             job = FoldJob(
                 fold=0,
@@ -110,58 +121,62 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, graphs: Sequence) -> np.ndarray:
-        """(G, classes), columns as in `classes_`."""
+        """Class probabilities (G, classes), columns as in `classes_`."""
         check_is_fitted(self, "fold_")
-        vocabulary, names = self.fold_.vocabulary, self.fold_.info.class_names
+        fold = self.fold_
         dataset = GraphDataset.from_graphs(
-            graphs, vocabulary=vocabulary, class_names=names, **self._columns()
+            graphs, vocabulary=fold.vocabulary, class_names=fold.info.class_names, **self._columns()
         )
         with one_thread():
-            return self.fold_.probabilities(dataset).numpy()
+            return fold.predict_proba(dataset).numpy()
 
     def predict(self, graphs: Sequence) -> np.ndarray:
-        answers = self.predict_proba(graphs).argmax(axis=1)
-        return self.classes_[answers]
+        """The most probable class of each graph."""
+        numbers = self.predict_proba(graphs).argmax(axis=1)
+        return self.classes_[numbers]
 
     def _columns(self) -> dict:
         names = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def _config(self) -> DictConfig:
-        """The shipped configuration with this estimator's choices; one that the model has not is refused, by name."""
-        own: dict[str, object] = {
+        """Compose the configuration with the arguments of the estimator."""
+        arguments: dict[str, object] = {
             "model.hidden_dim": self.hidden_dim,
             "model.num_layers": self.num_layers,
             "model.edge_dim": self.edge_dim,
+            "model.learn_eps": self.learn_eps,
+            "model.dropout": self.dropout,
+            "trainer.epochs": self.epochs,
+            "trainer.batch_size": self.batch_size,
+            "optimizer.lr": self.lr,
         }
-        own |= {"model.learn_eps": self.learn_eps, "model.dropout": self.dropout}
-        own |= {"trainer.epochs": self.epochs, "trainer.batch_size": self.batch_size, "optimizer.lr": self.lr}
-        chosen = {key: value for key, value in own.items() if value is not None} | dict(self.options or {})
-        words = [f"model={self.model}", f"seed={self.seed}", f"device={self.device}", "dataset=bonds"]
-        words += [f"{key}={as_override(value)}" for key, value in chosen.items()]
-        words += ["cv=ten_fold" if self.validation else "cv=paper"]
+        values = {key: value for key, value in arguments.items() if value is not None}
+        groups = [f"model={self.model}", f"seed={self.seed}", f"device={self.device}", "dataset=bonds"]
+        groups.append("cv=ten_fold" if self.validation else "cv=paper")
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            if self.hidden_dim is not None and "hidden_dim" not in compose("train", words[:1]).model:
-                words = [word for word in words if not word.startswith("model.hidden_dim=")]
-            return compose("train", words)
+            if "hidden_dim" not in compose("train", groups[:1]).model:
+                values.pop("model.hidden_dim", None)
+            values |= dict(self.options or {})
+            return compose("train", [*groups, *(f"{key}={to_override(v)}" for key, v in values.items())])
 
     def _split(self, dataset: GraphDataset) -> Split:
         everything = np.arange(len(dataset))
         if not self.validation:
-            return Split(everything, NONE, NONE)
+            return Split(everything, NO_GRAPHS, NO_GRAPHS)
         if not 0 < self.validation <= 0.5:
-            raise ConfigError(f"validation must be a share from 0 to 0.5, got {self.validation!r}")
-        parts = min(round(1 / self.validation), len(dataset))
-        chosen = make_folds(dataset.labels.numpy(), parts, self.seed).parts[0]
-        return Split(np.setdiff1d(everything, chosen), chosen, NONE)
+            raise ConfigError(f"validation must be a fraction from 0 to 0.5, got {self.validation!r}")
+        k = min(round(1 / self.validation), len(dataset))
+        chosen = make_folds(dataset.labels.numpy(), k, self.seed).parts[0]
+        return Split(np.setdiff1d(everything, chosen), chosen, NO_GRAPHS)
 
 
-def as_override(value: object) -> str:
-    """A value as Hydra's grammar has it."""
+def to_override(value: object) -> str:
+    """A value in Hydra's grammar."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{','.join(map(as_override, value))}]"
+        return f"[{','.join(map(to_override, value))}]"
     return str(value)

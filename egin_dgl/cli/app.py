@@ -84,6 +84,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "device": str(experiment.device),
         "majority_accuracy": dataset.majority_accuracy,
         "holdout": bool(settings["cv"].get("holdout")),
+        "notes": list(dataset.notes),
     } | summarize(results, folds.k, settings["cv"]["validation"])
     histories = [result.history for result in results]
     counts, names = confusion_counts(results), dataset.info.class_names

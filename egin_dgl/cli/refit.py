@@ -155,6 +155,7 @@ def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> d
         "parameters": result.parameters,
         "seconds": time.perf_counter() - start,
         "device": str(experiment.device),
+        "notes": list(dataset.notes),
         "folds": 1,
         "headline": "refit",
         "protocols": {},

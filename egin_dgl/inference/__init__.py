@@ -1,3 +1,3 @@
-"""What was trained, used: runs loaded again, answers for new graphs, and what the answers rest on."""
+"""Use of finished runs: predictions, embeddings and explanations."""
 
 import egin_dgl.with_dgl  # noqa: F401

@@ -1,4 +1,4 @@
-"""Predictions for a file of any length: read, answered and written piece by piece."""
+"""Predictions for a file of any length: read, predicted and written in chunks."""
 
 import time
 from collections import Counter
@@ -8,154 +8,131 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import torch
 
 from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import DataError
 from egin_dgl.files import atomic_path, temporary_sibling, write_bytes
+from egin_dgl.inference.predictions import Predictions
 from egin_dgl.inference.trained_run import TrainedRun
 
 if TYPE_CHECKING:
-    from torchmetrics.classification import MulticlassConfusionMatrix as ConfusionMatrix
+    from torchmetrics.classification import MulticlassConfusionMatrix
 
-MOST_SKIPPED = 5  # that are told one by one on the terminal
+MAX_SKIPPED = 5  # reasons that are printed; the file of skipped graphs has all
 
 
 @dataclass
-class Tally:
-    """What happened on the way through a file."""
+class FileSummary:
+    """Counts over a file."""
 
     graphs: int = 0
-    confusion: "ConfusionMatrix | None" = None  # of graphs that came with a class that the run knows
-    seconds: float = 0.0  # of computing, without reading and writing
-    whole_seconds: float = 0.0  # with both
-    unseen: Counter = field(default_factory=Counter)  # labels never seen in training
+    seconds: float = 0.0
+    predicted: Counter = field(default_factory=Counter)  # classes
+    confusion: "MulticlassConfusionMatrix | None" = None  # of graphs with a class that the run knows
+    unseen: Counter = field(default_factory=Counter)  # labels not in the training data
     unknown: Counter = field(default_factory=Counter)  # classes that the run does not know
     skipped: int = 0  # graphs that could not be read
-    first_skipped: list[str] = field(default_factory=list)  # some of them; a long file may have very many
-    predicted: Counter = field(default_factory=Counter)
+    first_skipped: list[str] = field(default_factory=list)  # reasons
 
-    def compare(self, own: Sequence[str], predicted: Sequence[str], class_names: Sequence[str]) -> None:
-        """The classes that graphs came with, "" where there is none, and those they are given."""
-        number = {name: place for place, name in enumerate(class_names)}
-        known = [
-            (number[answer], number[name])
-            for answer, name in zip(predicted, own, strict=True)
-            if name in number
+    def add_predictions(self, predictions: Predictions) -> None:
+        self.graphs += len(predictions)
+        self.predicted.update(predictions.predicted)
+
+    def add_known_classes(self, labels: Sequence[str], predictions: Predictions) -> None:
+        """Compare predictions with the classes in the file, "" where there is none."""
+        index = {name: number for number, name in enumerate(predictions.class_names)}
+        pairs = [
+            (index[name], index[label])
+            for name, label in zip(predictions.predicted, labels, strict=True)
+            if label in index
         ]
-        self.unknown.update(name for name in own if name and name not in number)
-        if known and self.confusion is None:
-            # Here, as it takes a while to load and most files have no classes.
+        self.unknown.update(label for label in labels if label and label not in index)
+        if pairs and self.confusion is None:
+            # The import takes half a second, and most files have no classes.
             from torchmetrics.classification import MulticlassConfusionMatrix
 
-            self.confusion = MulticlassConfusionMatrix(len(class_names))
-        if known and self.confusion is not None:
-            self.confusion.update(*torch.tensor(known).T)
+            self.confusion = MulticlassConfusionMatrix(len(index))
+        if pairs and self.confusion is not None:
+            self.confusion.update(*torch.tensor(pairs).T)
+
+    def add_skipped(self, reasons: Sequence[str], path: Path) -> None:
+        self.skipped += len(reasons)
+        self.first_skipped += reasons[: MAX_SKIPPED - len(self.first_skipped)]
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(f"{reason}\n" for reason in reasons)
 
 
 def predict_file(
     run: TrainedRun,
-    pieces: Iterable[GraphArrays],
+    chunks: Iterable[GraphArrays],
     out: Path,
     embeddings: Path | None = None,
     strict: bool = False,
-    on_piece: Callable[[Tally], None] = lambda tally: None,
-) -> Tally:
-    """Write a CSV with a line a graph, and the embeddings of the first fold asked where a path is given for them.
+    on_chunk: Callable[[FileSummary], None] = lambda summary: None,
+) -> FileSummary:
+    """Write a CSV with a row per graph, and a text file that lists graphs which could not be read, if any.
 
-    What could not be read is told in a file beside it, a line each. `strict` refuses it, and graphs with labels never seen in
-    training, instead of counting them.
+    Args:
+        chunks: raw graphs, see `TrainedRun.read_chunks`.
+        out: CSV to write.
+        embeddings: CSV for the embeddings of the first fold. Default: None.
+        strict: raise a `DataError` for unreadable graphs and labels unseen in training. Default: False.
+        on_chunk: called after each chunk.
     """
-    tally, begun = Tally(), time.perf_counter()
-    left_out = skipped_path(out)
+    summary, start = FileSummary(), time.perf_counter()
     with ExitStack() as files:
-        answers = files.enter_context(atomic_path(out))
-        vectors = files.enter_context(atomic_path(embeddings)) if embeddings else None
-        skipped = files.enter_context(temporary_sibling(left_out))
-        for arrays in pieces:
-            note_skipped(arrays.skipped, skipped, tally)
+        predictions_file = files.enter_context(atomic_path(out))
+        embeddings_file = files.enter_context(atomic_path(embeddings)) if embeddings else None
+        skipped_file = files.enter_context(temporary_sibling(skipped_path(out)))
+        for arrays in chunks:
+            summary.add_skipped(arrays.skipped, skipped_file)
             if strict and arrays.skipped:
-                raise DataError(f"{arrays.skipped[0]}; strict=false leaves such out and lists them")
+                raise DataError(f"{arrays.skipped[0]}; strict=false skips and lists such graphs")
             if not arrays.graphs:
                 continue
             dataset = run.encode(arrays)
-            tally.unseen.update(dataset.unseen)
+            summary.unseen.update(dataset.unseen)
             if strict and dataset.unseen:
                 raise DataError(
-                    f"labels never seen in training: {named(tally.unseen)}; strict=false answers all the same, "
-                    "with zeros for them"
+                    f"labels unseen in training: {format_counts(summary.unseen)}; strict=false encodes them as zeros"
                 )
-            start = time.perf_counter()
-            frame = answered(run, dataset, arrays.graph_labels, tally)
-            found = run.folds[0].embeddings(dataset) if vectors else None
-            tally.seconds += time.perf_counter() - start
-            append(frame, answers, "%.6g")
-            if vectors and found is not None:
-                columns = pd.DataFrame(found.numpy()).add_prefix("e").assign(id=list(dataset.names))
-                append(columns.set_index("id").reset_index(), vectors, "%.9g")
-            tally.whole_seconds = time.perf_counter() - begun
-            on_piece(tally)
-        if not tally.graphs:
-            raise DataError(
-                "there is no graph to predict: "
-                + (tally.first_skipped[0] if tally.skipped else "none was read")
-            )
-        left_out.unlink(missing_ok=True)  # that of an earlier time
-        if tally.skipped:
-            write_bytes(left_out, skipped.read_bytes())
-    return tally
+            predictions = run.predict_dataset(dataset)
+            summary.add_predictions(predictions)
+            frame = predictions.to_frame()
+            if arrays.graph_labels is not None:
+                labels = ["" if label is None else str(label) for label in arrays.graph_labels.tolist()]
+                frame.insert(1, "label", labels)
+                summary.add_known_classes(labels, predictions)
+            append_csv(frame, predictions_file, "%.6g")
+            if embeddings_file:
+                vectors = pd.DataFrame(run.folds[0].embeddings(dataset).numpy()).add_prefix("e")
+                vectors.insert(0, "id", list(dataset.names))
+                append_csv(vectors, embeddings_file, "%.9g")
+            summary.seconds = time.perf_counter() - start
+            on_chunk(summary)
+        if not summary.graphs:
+            reason = summary.first_skipped[0] if summary.skipped else "the file lists none"
+            raise DataError(f"there is no graph to predict: {reason}")
+        skipped_path(out).unlink(missing_ok=True)  # of an earlier call
+        if summary.skipped:
+            write_bytes(skipped_path(out), skipped_file.read_bytes())
+    return summary
 
 
 def skipped_path(out: Path) -> Path:
-    """Where it stands what of the input has no answer in `out`."""
+    """The list of graphs that could not be read."""
     return out.with_name(f"{out.stem}_skipped.txt")
 
 
-def note_skipped(reasons: Sequence[str], path: Path, tally: Tally) -> None:
-    tally.skipped += len(reasons)
-    tally.first_skipped += reasons[: MOST_SKIPPED - len(tally.first_skipped)]
-    with open(path, "a", encoding="utf-8") as file:
-        file.writelines(f"{reason}\n" for reason in reasons)
-
-
-def append(frame: pd.DataFrame, path: Path, digits: str) -> None:
-    """More lines of a CSV; the first bring the header."""
+def append_csv(frame: pd.DataFrame, path: Path, float_format: str) -> None:
+    """Append rows to a CSV, with a header if it is empty."""
     header = path.stat().st_size == 0
-    frame.to_csv(path, mode="a", header=header, index=False, float_format=digits, lineterminator="\n")
+    frame.to_csv(path, mode="a", header=header, index=False, float_format=float_format, lineterminator="\n")
 
 
-def answered(run: TrainedRun, dataset: GraphDataset, labels: np.ndarray | None, tally: Tally) -> pd.DataFrame:
-    """The rows of these graphs, counted; with their own class beside the answer where they came with one."""
-    answers = run.answer(dataset)
-    frame = answers.to_frame()
-    if labels is not None:
-        own = ["" if label is None else str(label) for label in labels.tolist()]
-        frame.insert(1, "label", own)
-        tally.compare(own, answers.predicted, run.class_names)
-    tally.graphs += len(answers)
-    tally.predicted.update(answers.predicted)
-    return frame
-
-
-def named(labels: Counter, most: int = 10) -> str:
-    """The commonest of them with their counts."""
-    told = ", ".join(f"{name} ({count})" for name, count in labels.most_common(most))
-    return told + (f" and {len(labels) - most} others" if len(labels) > most else "")
-
-
-def training_passes(run: TrainedRun) -> float | None:
-    """Graphs that training went through in a second and a core, epochs counted; None of kernels, which have none."""
-    graphs = seconds = 0.0
-    for fold in run.folds:
-        result = run.run.results[fold.number]
-        held_out = len(result.test_labels) + len(
-            result.validation_labels if result.validation_labels is not None else ()
-        )
-        if result.history[0].C is not None:
-            return None
-        graphs += (fold.info.graphs - held_out) * len(result.history)
-        seconds += sum(record.seconds for record in result.history)
-    return graphs / seconds if seconds else None
+def format_counts(labels: Counter, limit: int = 10) -> str:
+    """The most common labels with their counts."""
+    text = ", ".join(f"{name} ({count})" for name, count in labels.most_common(limit))
+    return text + (f" and {len(labels) - limit} others" if len(labels) > limit else "")

@@ -1,4 +1,4 @@
-"""The kept model of a fold, loaded again with all that it learnt about its data, ready to answer for other graphs."""
+"""The saved model of a fold, loaded with its vocabulary, transforms and temperature."""
 
 import json
 from collections.abc import Callable
@@ -36,76 +36,76 @@ TRANSFORMS: dict[str, Callable[[dict], Transform]] = {
 
 @dataclass(frozen=True, eq=False)
 class TrainedFold:
-    """Scores of graphs whose features are those of `info`: what `vocabulary` makes of raw ones."""
+    """A model with what it needs to predict graphs that have the features of `info`."""
 
     number: int
     info: DatasetInfo
-    vocabulary: Vocabulary | None
-    temperature: float | None  # None: its probabilities are not calibrated
+    vocabulary: Vocabulary | None  # encodes raw graphs
+    temperature: float | None  # None: probabilities are not calibrated
     transforms: tuple[Transform, ...]
     model: nn.Module | KernelMachine
-    options: TrainerOptions  # of which only precision and fast matter here
+    options: TrainerOptions  # for precision and fast
     device: torch.device
 
-    def prepared(self, dataset: GraphDataset) -> GraphDataset:
-        """The graphs as the model sees them; features of another kind are refused."""
+    def transform(self, dataset: GraphDataset) -> GraphDataset:
+        """Apply the transforms of the fold; raise a `DataError` for other features than those of training."""
         for kind in ("node", "edge"):
             found, known = (getattr(info, f"{kind}_names") for info in (dataset.info, self.info))
             if found != known:
                 raise DataError(
-                    f"the model knows the {kind} features {some_of(known)}, the graphs have {some_of(found)}: give graphs "
-                    "of the same kind as those it was trained on"
+                    f"the model was trained with {kind} features {shorten_list(known)}, the graphs have "
+                    f"{shorten_list(found)}: give graphs with the same labels and attributes"
                 )
         for transform in self.transforms:
             dataset = transform.apply(dataset)
         return dataset.to(self.device)
 
     def logits(self, dataset: GraphDataset) -> Tensor:
-        """Class scores (G, classes), on the CPU."""
+        """Logits (G, classes), on the CPU; decision values of a kernel machine."""
         if not len(dataset):
             return torch.zeros(0, self.info.classes)
-        if isinstance(self.model, KernelMachine):
-            kernel = self.model.kernel
-            graphs = as_graph_set(
-                self.prepared(dataset), attributes=kernel.attributes, decimals=kernel.decimals
-            )
-            return self.model.scores(graphs, self.info.classes)
         model = self.model
+        if isinstance(model, KernelMachine):
+            attributes, decimals = model.kernel.attributes, model.kernel.decimals
+            graphs = as_graph_set(self.transform(dataset), attributes=attributes, decimals=decimals)
+            return model.scores(graphs, self.info.classes)
         return self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
 
-    def probabilities(self, dataset: GraphDataset) -> Tensor:
-        """(G, classes) in double precision, calibrated where there was a validation part to learn it from."""
+    def predict_proba(self, dataset: GraphDataset) -> Tensor:
+        """Class probabilities (G, classes) in double precision, calibrated if there is a temperature."""
         return probabilities(self.logits(dataset), self.temperature)
 
     def embeddings(self, dataset: GraphDataset) -> Tensor:
-        """A vector a graph, from which the class is read."""
-        if isinstance(self.model, KernelMachine):
-            raise TrainingError("a kernel machine has no embeddings: it counts colours")
+        """Graph embeddings (G, D), the input of the classifier."""
         model = self.model
+        if isinstance(model, KernelMachine):
+            raise TrainingError("a kernel machine has no embeddings")
         return self._in_batches(dataset, lambda batch: embed_batch(model, batch, self.options.fast))
 
     @torch.no_grad()
     def _in_batches(self, dataset: GraphDataset, call: Callable[[Batch], Tensor]) -> Tensor:
-        prepared = self.prepared(dataset)
-        return torch.cat([call(batch).cpu() for batch in bounded_batches(prepared, range(len(prepared)))])
+        transformed = self.transform(dataset)
+        return torch.cat(
+            [call(batch).cpu() for batch in bounded_batches(transformed, range(len(transformed)))]
+        )
 
 
 def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
-    """The kept model of a fold; `trust` lets its folder name a class that is not of this package."""
+    """Load the saved model of a fold; `trust` allows model classes of other packages."""
     tensors, metadata = folder.load_tensors()
     try:
         info = DatasetInfo.from_dict(metadata["info"])
-        make_model = anything(metadata["model"]) if trust else make_registered(metadata["model"])
+        make_model = import_model(metadata["model"]) if trust else make_registered(metadata["model"])
         transforms = [TRANSFORMS[name](state) for name, state in metadata["transforms"].items()]
         vocabulary = metadata["vocabulary"] and Vocabulary.from_json(json.dumps(metadata["vocabulary"]))
-        seen = without_graphs(info)
+        dataset = empty_dataset(info)
         for transform in transforms:
-            seen, make_model = transform.apply(seen), transform.wrap(make_model)
-        made = make_model(seen.info)
+            dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
+        made = make_model(dataset.info)
+        options = TrainerOptions(precision=metadata.get("precision", "fp32"))  # kernel machines have none
+        temperature = metadata["temperature"]
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise TrainingError(
-            f"{folder.weights}: lacks what is needed to use it ({error!r}); an earlier version wrote it: train again"
-        ) from None
+        raise TrainingError(f"{folder.weights}: damaged or incomplete ({error!r}): train again") from None
     model: nn.Module | KernelMachine
     if isinstance(made, WLKernelSVM):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
@@ -117,30 +117,30 @@ def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool =
         number=folder.fold,
         info=info,
         vocabulary=vocabulary,
-        temperature=metadata.get("temperature"),
+        temperature=temperature,
         transforms=tuple(transforms),
         model=model,
-        options=TrainerOptions(precision=metadata.get("precision", "fp32"), fast=metadata.get("fast", True)),
+        options=options,
         device=torch.device(device),
     )
 
 
-def anything(node: dict) -> Callable[..., Any]:
-    """What makes a model of any class that the folder names: importing it runs its code."""
-    place, _, name = str(node["_target_"]).rpartition(".")
+def import_model(node: dict) -> Callable[..., Any]:
+    """The constructor of a model of any class, with its options; the import runs the code of its module."""
+    module, _, name = str(node["_target_"]).rpartition(".")
     options = {key: value for key, value in node.items() if not key.startswith("_")}
     try:
-        return partial(getattr(import_module(place), name), **options)
+        return partial(getattr(import_module(module), name), **options)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{node['_target_']} cannot be imported ({error})") from None
 
 
-def without_graphs(info: DatasetInfo) -> GraphDataset:
-    """A dataset of these features and no graph: transforms say by it what they make of the features."""
-    none, first = torch.zeros(0, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+def empty_dataset(info: DatasetInfo) -> GraphDataset:
+    """A dataset without graphs, by which transforms tell the features that they make."""
+    none, offsets = torch.zeros(0, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
     features = torch.zeros(0, info.node_dim), torch.zeros(0, info.edge_dim)
-    return GraphDataset(replace(info, graphs=0), none, first, first, none, none, *features)
+    return GraphDataset(replace(info, graphs=0), none, offsets, offsets, none, none, *features)
 
 
-def some_of(names: tuple[str, ...]) -> str:
+def shorten_list(names: tuple[str, ...]) -> str:
     return ", ".join(names[:8]) + (f" … ({len(names)})" if len(names) > 8 else "")

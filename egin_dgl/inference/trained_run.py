@@ -1,4 +1,4 @@
-"""A run loaded again: its folds as an ensemble that answers for new graphs."""
+"""A finished run, loaded: the models of its folds as an ensemble."""
 
 import os
 from collections.abc import Generator, Iterable, Iterator
@@ -21,7 +21,8 @@ from egin_dgl.runs.run_dir import RunDir, check_links
 
 @dataclass(frozen=True, eq=False)
 class TrainedRun:
-    """The models that a run kept, one a fold."""
+    """The models of a run, one per fold. Graphs are given as a path (CSV, directory of CSVs, .bin of DGL, TU dataset), a list
+    or column of DGL, networkx or PyG graphs or SMILES, or a `GraphDataset` with the features of the run."""
 
     run: Run
     folds: tuple[TrainedFold, ...]
@@ -32,7 +33,7 @@ class TrainedRun:
 
     @property
     def info(self) -> DatasetInfo:
-        """Of the data it was trained on; folds differ only in what they measured."""
+        """Of the training data."""
         return self.folds[0].info
 
     @property
@@ -41,81 +42,88 @@ class TrainedRun:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        known = self.folds[0].vocabulary
-        if known is None:
-            raise DataError(
-                "the dataset of this run had no vocabulary, so that only its own graphs can be used"
-            )
-        return known
+        vocabulary = self.folds[0].vocabulary
+        if vocabulary is None:
+            raise DataError("the dataset of this run has no vocabulary: only its own graphs can be predicted")
+        return vocabulary
 
     @property
     def calibrated(self) -> bool:
-        """Whether all folds had a validation part to learn a temperature from."""
+        """Whether every fold has a temperature, fitted on its validation set."""
         return all(fold.temperature is not None for fold in self.folds)
 
-    def only(self, fold: int) -> "TrainedRun":
-        """One fold of it instead of all."""
+    def select_fold(self, fold: int) -> "TrainedRun":
+        """The run with the model of one fold only."""
         chosen = tuple(one for one in self.folds if one.number == fold)
         if not chosen:
-            there = ", ".join(str(one.number) for one in self.folds)
-            raise ConfigError(f"{self.run.folder} has no finished fold {fold!r}; there are {there}")
+            numbers = ", ".join(str(one.number) for one in self.folds)
+            raise ConfigError(f"{self.run.folder} has no finished fold {fold!r}; valid: {numbers}")
         return TrainedRun(self.run, chosen)
 
     def encode(self, arrays: GraphArrays, name: str = "new graphs") -> GraphDataset:
-        """Raw graphs with the features and class numbers that the models expect."""
+        """Encode raw graphs with the vocabulary and the classes of the run."""
         options = graph_options(self.run.settings["dataset"])
         return from_arrays(arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names)
 
-    def pieces(self, graphs: object, at_once: int = 1024) -> Generator[GraphArrays, None, None]:
-        """Raw graphs of a path or of a list or column of DGL, networkx or PyG graphs or SMILES, in pieces."""
+    def read_chunks(self, graphs: object, chunk_size: int = 1024) -> Generator[GraphArrays, None, None]:
+        """Read raw graphs, files in chunks of at most `chunk_size` graphs."""
         settings = self.run.settings["dataset"]
         if isinstance(graphs, (str, os.PathLike)):
-            yield from open_graphs(Path(graphs), settings, at_once)
+            yield from open_graphs(Path(graphs), settings, chunk_size)
         elif isinstance(graphs, Iterable):
             yield graphs_to_arrays(list(graphs), molecules=settings.get("features", "tu"))
         else:
-            raise DataError(
-                f"cannot read graphs from {type(graphs).__name__}: give a path or a list of graphs"
-            )
+            raise DataError(f"graphs must be a path or a list of graphs, got {type(graphs).__name__}")
 
-    def datasets(self, graphs: object, at_once: int = 1024) -> Iterator[GraphDataset]:
-        """What graphs of any kind are to the models; a GraphDataset has their features already."""
+    def read_datasets(self, graphs: object, chunk_size: int = 1024) -> Iterator[GraphDataset]:
+        """Read and encode graphs in chunks."""
         if isinstance(graphs, GraphDataset):
             yield graphs
             return
-        for arrays in self.pieces(graphs, at_once):
+        for arrays in self.read_chunks(graphs, chunk_size):
             if arrays.graphs:
                 yield self.encode(arrays)
 
     def predict(self, graphs: object) -> Predictions:
-        """Predictions for graphs of any kind that `datasets` takes; long files are better read in pieces."""
-        found = [self.answer(dataset) for dataset in self.datasets(graphs)]
+        """Predict the classes of graphs; see `predict_file` for files that do not fit into memory."""
+        found = [self.predict_dataset(dataset) for dataset in self.read_datasets(graphs)]
         if not found:
             raise DataError("there is no graph to predict")
         return Predictions(
-            ids=[name for part in found for name in part.ids],
+            ids=[name for one in found for name in one.ids],
             class_names=self.class_names,
-            probabilities=torch.cat([part.probabilities for part in found]),
-            spread=torch.cat([part.spread for part in found]),
+            probabilities=torch.cat([one.probabilities for one in found]),
+            std=torch.cat([one.std for one in found]),
             calibrated=self.calibrated,
         )
 
-    def answer(self, dataset: GraphDataset) -> Predictions:
-        """The mean over folds of their probabilities."""
-        each = torch.stack([fold.probabilities(dataset) for fold in self.folds])
-        spread = each.std(dim=0, correction=0)
-        return Predictions(dataset.names, self.class_names, each.mean(dim=0), spread, self.calibrated)
+    def predict_dataset(self, dataset: GraphDataset) -> Predictions:
+        """Mean and standard deviation over folds of their probabilities."""
+        each = torch.stack([fold.predict_proba(dataset) for fold in self.folds])
+        std = each.std(dim=0, correction=0)
+        return Predictions(dataset.names, self.class_names, each.mean(dim=0), std, self.calibrated)
 
 
 def load_run(folder: str | os.PathLike, device: str = "cpu", trust: bool = False) -> TrainedRun:
-    """The finished folds of a run; `trust` lets its folder name model classes that are not of this package."""
+    """Load the models of a run.
+
+    Args:
+        folder: directory of the run.
+        device: cpu, cuda, cuda:1, …
+        trust: whether the directory may name model classes of other packages, whose import runs their code. Default: False.
+
+    Example::
+
+        run = load_run("outputs/molecules")
+        run.predict(["CCO", "c1ccccc1"]).to_frame()
+    """
     path = Path(folder)
     if not RunDir(path).exists:
-        raise ConfigError(f"{path} is not the directory of a run: it has no run.json")
+        raise ConfigError(f"{path} is not a run directory: it has no run.json")
     if not trust:
         check_links(path)
     run = read_run(path)
     if not run.results:
-        raise ConfigError(f"{path}: {run.reason}; there is no model to use")
+        raise ConfigError(f"{path}: {run.reason}; there is no model to load")
     folds = tuple(load_fold(RunDir(path).fold(number), device, trust) for number in sorted(run.results))
     return TrainedRun(run, folds)

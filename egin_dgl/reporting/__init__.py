@@ -1,1 +1,1 @@
-"""What a person looks at: bars while it runs, tables and pictures afterwards."""
+"""Reports for people: progress, tables, figures and cards."""

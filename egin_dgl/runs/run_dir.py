@@ -13,6 +13,7 @@ train.log                 the log
 .lock                     held by the process that trains here
 """
 
+import json
 import logging
 import os
 import platform
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+COMMAND_VARIABLE = (
+    "EGIN_COMMAND"  # program and arguments as typed, a JSON list that jobs in other processes inherit
+)
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
 RECORD: Types = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
 SETTINGS_CHECKSUM = "settings_crc32"
@@ -127,6 +131,8 @@ class RunDir:
             "arithmetic": reproducibility.describe_arithmetic(),
             SETTINGS_CHECKSUM: checksum(spec.settings),
         }
+        if command := os.environ.get(COMMAND_VARIABLE):
+            content["command"] = json.loads(command)
         write_object(self.run_json, content, sealed=False)
 
     def register_data(self, model: str, dataset: str, digest: str) -> None:

@@ -1,11 +1,10 @@
-"""The estimator in scikit-learn's own tools, on graphs of every library."""
+"""The estimator with graphs of every library, and in scikit-learn's tools."""
 
 import pickle
 
 import networkx as nx
 import numpy as np
 import pytest
-from running import ROOT
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -15,7 +14,6 @@ from egin_dgl.api import EGINClassifier
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError, DataError
 
-ZOO = sorted(path.stem for path in (ROOT / "conf" / "model").glob("*.yaml"))
 SMALL = {"hidden_dim": 8, "num_layers": 2, "epochs": 6}
 
 
@@ -61,7 +59,7 @@ def graphs_and_classes(kind=as_networkx, graphs=40):
 @pytest.mark.parametrize("kind", [as_networkx, as_dgl, as_pyg])
 def test_it_learns_from_graphs_of_every_library(numbers, kind):
     graphs, y = graphs_and_classes(kind)
-    model = EGINClassifier(hidden_dim=16, num_layers=2, epochs=40).fit(graphs, y)
+    model = EGINClassifier(hidden_dim=16, num_layers=2, epochs=30).fit(graphs, y)
     found = model.predict_proba(graphs)
     assert found.shape == (40, 2) and np.allclose(found.sum(axis=1), 1)
     assert model.classes_.tolist() == ["alternating", "scrambled"]
@@ -69,25 +67,19 @@ def test_it_learns_from_graphs_of_every_library(numbers, kind):
     assert model.score(graphs, y) > 0.8
 
 
-def test_it_goes_through_scikit_learns_tools(numbers):
+def test_it_works_in_cross_validation_grid_search_and_pipelines(numbers):
+    """Also with models in the grid that have no width."""
     graphs, y = graphs_and_classes()
-    model = EGINClassifier(**SMALL)
-    assert len(cross_val_score(model, graphs, y, cv=2)) == 2
+    model = EGINClassifier(epochs=2)
     assert len(cross_val_score(model, graphs, y, cv=2, scoring="roc_auc")) == 2
-    search = GridSearchCV(model, {"model": ["egin", "gin"], "hidden_dim": [4, 8]}, cv=2).fit(graphs, y)
-    assert set(search.best_params_) == {"model", "hidden_dim"}
-    assert len(search.predict(graphs[:3])) == 3
+    grid = {"model": ["egin", "ewl_kernel", "majority"], "hidden_dim": [4, 8]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(graphs, y)
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    assert set(search.best_params_) == {"model", "hidden_dim"} and len(search.predict(graphs[:3])) == 3
     assert make_pipeline("passthrough", model).fit(graphs, y).predict(graphs[:2]).shape == (2,)
 
 
-def test_a_grid_of_widths_may_hold_models_without_one(numbers):
-    graphs, y = graphs_and_classes()
-    grid = {"model": ["egin", "ewl_kernel", "majority"], "hidden_dim": [4, 8]}
-    search = GridSearchCV(EGINClassifier(epochs=2), grid, cv=2, error_score="raise").fit(graphs, y)
-    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
-
-
-def test_a_clone_has_all_of_it_and_a_copy_answers_alike(numbers):
+def test_clones_and_pickles_predict_the_same(numbers):
     graphs, y = graphs_and_classes()
     model = EGINClassifier(**SMALL, options={"trainer.ema_decay": None, "ewl": "colors"}, seed=3)
     assert clone(model).get_params() == model.get_params()
@@ -101,14 +93,8 @@ def test_a_clone_has_all_of_it_and_a_copy_answers_alike(numbers):
     )
 
 
-@pytest.mark.parametrize("name", ZOO)
-def test_any_model_of_the_zoo(numbers, name):
-    graphs, y = graphs_and_classes()
-    assert EGINClassifier(model=name, epochs=2).fit(graphs, y).predict_proba(graphs).shape == (40, 2)
-
-
-@pytest.mark.parametrize("y", [[3, 10], [True, False], ["b", "a"]])
-def test_classes_keep_their_type_and_order(numbers, y):
+@pytest.mark.parametrize("y", [[3, 10], [True, False]])
+def test_classes_keep_their_type_and_are_sorted(numbers, y):
     graphs, _ = graphs_and_classes()
     model = EGINClassifier(**SMALL, validation=0).fit(graphs, [y[number % 2] for number in range(40)])
     assert model.classes_.tolist() == sorted(y)
@@ -116,18 +102,18 @@ def test_classes_keep_their_type_and_order(numbers, y):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "message"),
     [
         ({"edge_dim": 4, "model": "gin"}, Exception, "edge_dim"),
         ({"model": "egin_x"}, Exception, "egin_x"),
-        ({"validation": 0.9}, ConfigError, "validation must be a share"),
+        ({"validation": 0.9}, ConfigError, "validation must be a fraction"),
         ({"epochs": 0}, ConfigError, "epochs"),
         ({"node_labels": ["mass"]}, DataError, "mass"),
     ],
 )
-def test_what_cannot_be_is_told(options, error, told):
+def test_invalid_arguments_are_errors(options, error, message):
     graphs, y = graphs_and_classes(graphs=20)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         EGINClassifier(**options).fit(graphs, y)
-    with pytest.raises(DataError, match="one class only"):
+    with pytest.raises(DataError, match="two or more classes"):
         EGINClassifier().fit(graphs, ["x"] * 20)

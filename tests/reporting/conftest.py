@@ -1,14 +1,14 @@
-"""Real run folders with scores that are the same on every machine, each made once; a test that breaks one takes a copy."""
+"""Run directories with the same scores on every machine, each made once; a test that changes one takes a copy."""
 
 import shutil
 
 import pytest
-from run_folders import SIX_EPOCHS, note_like_hydra, write_scores
+from run_folders import SIX_EPOCHS, record_overrides, write_scores
 
 
 @pytest.fixture(scope="session")
 def run_of(run_here, tmp_path_factory):
-    """A folder of a run with these options, with what Hydra would note of it."""
+    """The directory of a run with these options, with the files of Hydra."""
     made = {}
 
     def make(*options):
@@ -17,8 +17,10 @@ def run_of(run_here, tmp_path_factory):
             run_here(made[options], *SIX_EPOCHS, *options)
             write_scores(made[options], *options)
             (made[options] / "summary.json").unlink()
-            run_here(made[options], *SIX_EPOCHS, *options)  # trains nothing, sums up what is written
-            note_like_hydra(made[options], *options)
+            run_here(
+                made[options], *SIX_EPOCHS, *options
+            )  # trains nothing: writes the summary of these scores
+            record_overrides(made[options], *options)
         return made[options]
 
     return make
@@ -26,7 +28,7 @@ def run_of(run_here, tmp_path_factory):
 
 @pytest.fixture
 def sweep(run_of, tmp_path):
-    """A folder with copies of runs, numbered as the jobs of a sweep."""
+    """A directory with copies of runs, numbered as the jobs of a sweep."""
 
     def make(*runs):
         for number, options in enumerate(runs):

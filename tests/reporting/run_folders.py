@@ -1,4 +1,4 @@
-"""Run folders that are half made, or changed."""
+"""Run directories with given scores, or without results."""
 
 import json
 from dataclasses import replace
@@ -16,14 +16,14 @@ SIX_EPOCHS = [
     *SMALL,
     "trainer.epochs=6",
     "seed=0",
-]  # the scores that are written do not follow the seed either
+]  # the written scores do not depend on the seed
 
 
 def write_scores(folder, *options):
-    """Give the finished folds of a run with these options scores that were not learnt, and are the same everywhere.
+    """Replace the scores of finished folds by random ones that are the same on every machine.
 
-    What six epochs come to differs from machine to machine, and may be the same for two models. So we say what it is:
-    EGIN-E gets 14 to 20 of 20 right and other models 6 to 12, drawn anew for every epoch, fold and setting.
+    Trained scores differ between machines and may be equal for two models. EGIN-E gets 14 to 20 of 20 correct, other
+    models 6 to 12, drawn for every epoch, fold and setting.
     """
     changing = sorted(o for o in options if not o.startswith(("cv.fold=", "trainer.checkpoint_every=")))
     least = 6 if any(option.startswith("model=") for option in options) else 14
@@ -38,7 +38,7 @@ def write_scores(folder, *options):
 
 
 def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochRecord, torch.Tensor]:
-    """The record with accuracies of `least` to `least` + 6 in 20, and logits of the test part that have its accuracy."""
+    """The record with accuracies of `least` to `least` + 6 in 20, and logits of the test set with this accuracy."""
     test, validation = rng.integers(least, least + 7, 2) / 20
     wrong = torch.zeros(len(labels), dtype=torch.bool)
     wrong[rng.permutation(len(labels))[: round((1 - test) * len(labels))]] = True
@@ -46,14 +46,14 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
     logits = torch.zeros(len(labels), 2)
     logits[torch.arange(len(labels)), torch.where(wrong, 1 - labels, labels)] = margins
     changes = {"test_accuracy": float(test)}
-    if record.val_accuracy == record.val_accuracy:  # NaN: there is no validation part
+    if record.val_accuracy == record.val_accuracy:  # NaN: there is no validation set
         changes |= {"val_accuracy": float(validation), "val_score": float(validation)}
         changes["val_loss"] = float(1 - validation + 0.01 * rng.random())
         changes |= {"monitor_score": changes["val_score"], "monitor_loss": changes["val_loss"]}
     return replace(record, **changes), logits
 
 
-def note_like_hydra(folder, *options):
+def record_overrides(folder, *options):
     """Record these options as the overrides of a run; without a run there, as a job that has only started."""
     run = RunDir(folder)
     if not run.exists:
@@ -64,7 +64,7 @@ def note_like_hydra(folder, *options):
 
 
 def as_dataset(folder, name):
-    """The run in `folder` as one on a dataset of another name: its numbers stay those of a real run."""
+    """Rename the dataset of the run in `folder`."""
     path = folder / "run.json"
     record = json.loads(path.read_text()) | {"dataset": name}
     record["settings"]["dataset"]["name"] = name

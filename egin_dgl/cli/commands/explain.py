@@ -39,7 +39,7 @@ def explain_prediction(options: ExplainOptions) -> None:
 
     run = load_run(options.run, str(pick_device(options.device)), options.trust)
     if options.fold is not None:
-        run = run.only(options.fold)
+        run = run.select_fold(options.fold)
     graph = find_graph(run, options.input, options.graph)
     with one_thread():
         explanation = explain_graph(run, graph)
@@ -57,7 +57,7 @@ def find_graph(run: "TrainedRun", path: str, name: str) -> "GraphDataset":
     from egin_dgl.inference.explanation import one_graph
 
     first_names: list[str] = []
-    for dataset in run.datasets(path):
+    for dataset in run.read_datasets(path):
         if name in dataset.names:
             return one_graph(dataset, list(dataset.names).index(name))
         first_names = first_names or list(dataset.names[:5])

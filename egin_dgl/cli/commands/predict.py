@@ -30,20 +30,27 @@ def predict_graphs(options: PredictOptions) -> None:
 
     from egin_dgl.inference.predict_file import predict_file
     from egin_dgl.inference.trained_run import load_run
-    from egin_dgl.reporting.one_run.predictions import GraphsBar, told
+    from egin_dgl.reporting.one_run.predictions import format_predictions, format_speed
     from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
     run = load_run(options.run, str(pick_device(options.device)), options.trust)
     if options.fold is not None:
-        run = run.only(options.fold)
+        run = run.select_fold(options.fold)
     out = Path(options.out or f"{Path(options.input).name.split('.')[0]}_predictions.csv")
     embeddings = Path(options.embeddings) if options.embeddings else None
     # The input is closed before an error is printed: at exit, modules that read it may be unloaded already.
     with (
         one_thread(),
-        closing(run.pieces(options.input, options.at_once)) as pieces,
-        GraphsBar(Console(stderr=True)) as bar,
+        closing(run.read_chunks(options.input, options.at_once)) as chunks,
+        Console(stderr=True).status("reading") as status,
     ):
-        tally = predict_file(run, pieces, out, embeddings, options.strict, bar)
-    Console().print(told(run, tally, out), highlight=False, soft_wrap=True)
+        summary = predict_file(
+            run,
+            chunks,
+            out,
+            embeddings,
+            options.strict,
+            lambda s: status.update(f"{s.graphs:,} graphs, {format_speed(s)}"),
+        )
+    Console().print(format_predictions(run, summary, out), highlight=False, soft_wrap=True)

@@ -1,5 +1,7 @@
 """Cross-validate a model on a dataset: egin train model=egin_e dataset=cuneiform"""
 
+import json
+import os
 import sys
 
 import hydra
@@ -10,12 +12,15 @@ from egin_dgl.cli.entrypoint import run_app
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.overrides import hydra_arguments, parse_arguments, requested_arithmetic
 from egin_dgl.cli.paths import conf_dir
+from egin_dgl.runs.run_dir import COMMAND_VARIABLE
 
 
 def main() -> None:
     if {"--help", "-h"} & set(sys.argv):
         run_app(print_help, conf_dir(), "train")
     else:
+        program = sys.argv[0] if sys.argv[0].startswith("egin ") else f"python {sys.argv[0]}"
+        os.environ[COMMAND_VARIABLE] = json.dumps([program, *sys.argv[1:]])
         reproducibility.restart_if_needed(requested_arithmetic(sys.argv[1:]))
         run_app(run_command, conf_dir(), "train")
 

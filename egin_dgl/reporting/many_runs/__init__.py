@@ -1,1 +1,1 @@
-"""For someone who wants a table over many runs."""
+"""Tables, ranks and comparisons over many runs."""

@@ -1,14 +1,14 @@
 """The published numbers: "Edged Weisfeiler-Lehman Algorithm" (Yue, Liu, Zhang, Qu, ICANN 2024), Experimental results 1 and 2.
 
-Test accuracy in %, mean ± std over 10 folds. The paper tells of no validation part: its numbers stand nearest to
-`common_epoch` of `cv=paper`.
+Test accuracy in %, mean ± std over 10 folds. The paper mentions no validation set: its protocol is closest to `common_epoch`
+of `cv=paper`.
 """
 
 from dataclasses import dataclass
 
 SOURCE = "Yue, Liu, Zhang, Qu: Edged Weisfeiler-Lehman Algorithm, ICANN 2024"
 
-# The columns of the two tables, one after the other, by the names of the TU collection.
+# The columns of both tables, by their names in the TU collection.
 DATASETS = (
     *("MUTAG", "AIDS", "COX2_MD", "Cuneiform", "ER_MD", "PTC_FM"),
     *("PTC_FR", "PTC_MM", "PTC_MR", "Tox21_AhR_evaluation", "Tox21_AR_evaluation", "Tox21_ARE_evaluation"),
@@ -31,13 +31,13 @@ EGIN-E-ε  | 88.8±4.2   99.6±0.3  64.1±7.9   91.7±3.8   75.3±5.0  63.4±7.7
 
 @dataclass(frozen=True)
 class Published:
-    """In %, as printed."""
+    """A published accuracy in %."""
 
     mean: float
     std: float
 
 
-def read_tables(text: str) -> dict[tuple[str, str], Published]:
+def parse_tables(text: str) -> dict[tuple[str, str], Published]:
     numbers = {}
     for line in text.strip("\n").splitlines()[1:]:
         model, *values = line.replace("|", " ").split()
@@ -47,4 +47,4 @@ def read_tables(text: str) -> dict[tuple[str, str], Published]:
     return numbers
 
 
-PUBLISHED = read_tables(TABLES)  # by the model's name, as in our tables, and the dataset's
+PUBLISHED = parse_tables(TABLES)  # by (model, dataset)

@@ -1,4 +1,4 @@
-"""Tables of words on the terminal, as Markdown and as LaTeX: all three from the same sheet, so that they say the same."""
+"""Text tables on the terminal, in Markdown and in LaTeX."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,72 +16,75 @@ TEX = str.maketrans(
 
 
 class Bold(str):
-    """A word that stands out."""
+    """A text in bold."""
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TextTable:
+    """A table of texts with notes below it."""
+
     title: str
     lines: list[list[str]]  # the header first
-    names: int  # the first so many columns hold names; numbers stand to the right
+    num_headers: int  # the first columns hold names and are left-aligned, the others numbers
     notes: list[str]
-    bullet: str = "- "  # of a note, in Markdown
+    bullet: str = "- "  # before a note in Markdown
 
-    def grid(self, write: Callable[[str], str], bold: str) -> list[list[str]]:
-        """The lines in some notation, and with its way to make a word bold."""
+    def format_lines(self, write: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Lines with every text escaped by `write`, bold ones in the format `bold`."""
         return [
-            [bold.format(write(word)) if isinstance(word, Bold) else write(word) for word in line]
+            [bold.format(write(text)) if isinstance(text, Bold) else write(text) for text in line]
             for line in self.lines
         ]
 
 
-def markdown(sheet: Sheet) -> str:
-    header, *lines = sheet.grid(lambda word: word.replace("|", "\\|"), "**{}**")
-    rule = ["---"] * sheet.names + ["---:"] * (len(header) - sheet.names)
-    table = "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
-    notes = "".join(f"{sheet.bullet}{note}\n" for note in sheet.notes)
-    return f"### {sheet.title}\n\n{table}\n{notes}"
+def to_markdown(table: TextTable) -> str:
+    header, *lines = table.format_lines(lambda text: text.replace("|", "\\|"), "**{}**")
+    rule = ["---"] * table.num_headers + ["---:"] * (len(header) - table.num_headers)
+    rows = "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
+    notes = "".join(f"{table.bullet}{note}\n" for note in table.notes)
+    return f"### {table.title}\n\n{rows}\n{notes}"
 
 
-def latex(sheet: Sheet) -> str:
-    """For `\\usepackage{booktabs}`. The signs are our own: pandas would not know ± and ε."""
-    header, *lines = sheet.grid(tex, r"\textbf{{{}}}")
-    columns = "l" * sheet.names + "r" * (len(header) - sheet.names)
-    table = pd.DataFrame(lines, columns=header).to_latex(index=False, escape=False, column_format=columns)
-    start = f"\\begin{{table}}\n\\centering\\small\n\\caption{{{tex(sheet.title)}}}\n"
-    return f"{start}{table}\\par\\smallskip\\footnotesize\n{tex(' '.join(sheet.notes))}\n\\end{{table}}\n"
+def to_latex(table: TextTable) -> str:
+    """For `\\usepackage{booktabs}`; pandas' own escaping would leave ± and ε."""
+    header, *lines = table.format_lines(escape_tex, r"\textbf{{{}}}")
+    columns = "l" * table.num_headers + "r" * (len(header) - table.num_headers)
+    rows = pd.DataFrame(lines, columns=header).to_latex(index=False, escape=False, column_format=columns)
+    start = f"\\begin{{table}}\n\\centering\\small\n\\caption{{{escape_tex(table.title)}}}\n"
+    return (
+        f"{start}{rows}\\par\\smallskip\\footnotesize\n{escape_tex(' '.join(table.notes))}\n\\end{{table}}\n"
+    )
 
 
-def tex(text: str) -> str:
+def escape_tex(text: str) -> str:
     return text.translate(TEX)
 
 
-def print_sheet(sheet: Sheet, console: Console) -> None:
-    """A table wider than the terminal goes on below, its rows named again: nothing is cut."""
-    say(console, sheet.title, style="italic")
-    # A file or a pipe has no bold.
-    header, *lines = sheet.grid(escape, "[bold]{}[/bold]" if console.is_terminal else "**{}**")
-    start = sheet.names
-    while start < len(header):
-        for end in range(len(header), start, -1):
-            shown = [*range(sheet.names), *range(start, end)]
-            table = Table()
-            for at in shown:
-                table.add_column(header[at], justify="left" if at < sheet.names else "right", no_wrap=True)
+def print_table(table: TextTable, console: Console) -> None:
+    """Print a table; one wider than the terminal is printed in blocks of columns, with its row names repeated."""
+    print_line(console, table.title, style="italic")
+    # A file or a pipe shows no bold.
+    header, *lines = table.format_lines(escape, "[bold]{}[/bold]" if console.is_terminal else "**{}**")
+    start, names, end_of_table = table.num_headers, range(table.num_headers), len(header)
+    while start < end_of_table:
+        for end in range(end_of_table, start, -1):
+            columns = [*names, *range(start, end)]
+            block = Table()
+            for i in columns:
+                block.add_column(header[i], justify="left" if i in names else "right", no_wrap=True)
             for line in lines:
-                table.add_row(*(line[at] for at in shown))
-            unbound = console.options.update(max_width=10_000)
-            width = table.__rich_measure__(console, unbound).maximum
+                block.add_row(*(line[i] for i in columns))
+            width = console.measure(block, options=console.options.update(max_width=10_000)).maximum
             if width <= console.width:
                 break
-        # Names alone can be wider than the terminal. rich would cut them; a wider console leaves the lines whole.
-        before, console.width = console.width, max(width, console.width)
-        console.print(table, crop=False, no_wrap=True)
-        console.width, start = before, end
-    for note in sheet.notes:
-        say(console, note)
+        # A single column may still be wider than the terminal, which rich would crop.
+        terminal_width, console.width = console.width, max(width, console.width)
+        console.print(block, crop=False, no_wrap=True)
+        console.width, start = terminal_width, end
+    for note in table.notes:
+        print_line(console, note)
 
 
-def say(console: Console, text: str, style: str | None = None) -> None:
-    """A line as it is: long ones are the terminal's to break, so that a copy of them is whole."""
+def print_line(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line as it is; the terminal breaks long ones, so that they can be copied whole."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""All that a set of runs comes to: tables, ranks, comparisons, and the jobs that are not complete; printed and written."""
+"""The report on a set of runs: tables, ranks, comparisons and incomplete jobs, printed and written to files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from rich.console import Console
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_sheet, rank
-from egin_dgl.reporting.many_runs.csv_table import long_csv
+from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table, rank_rows
+from egin_dgl.reporting.many_runs.csv_table import to_csv
 from egin_dgl.reporting.many_runs.figure import results_figure
-from egin_dgl.reporting.many_runs.renderers import Sheet, latex, markdown, print_sheet, say
+from egin_dgl.reporting.many_runs.renderers import TextTable, print_line, print_table, to_latex, to_markdown
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import Run, find_runs
 from egin_dgl.text import escape_control
@@ -20,8 +20,8 @@ from egin_dgl.text import escape_control
 
 @dataclass(frozen=True)
 class Report:
-    tables: list[ResultTable]  # one a protocol; none where no fold of any run is finished
-    sheets: list[Sheet]  # these, ranks, and comparisons if they were asked for, as they are shown
+    tables: list[ResultTable]  # one per protocol; none if no fold of any run is finished
+    text_tables: list[TextTable]  # of results, ranks and comparisons
     unfinished: list[Run]
 
 
@@ -32,50 +32,56 @@ def make_report(
     paper: bool = False,
     compared: tuple[str, str] | None = None,
 ) -> Report:
-    """`protocol` None is the runs' own, "all" makes a table of each; `compared` are two names of models."""
+    """Report on `runs`.
+
+    Args:
+        protocol: None for the runs' default, "all" for a table of each.
+        paper: whether to show the published numbers.
+        compared: names of two models to test against each other.
+    """
     tables = result_tables(runs, protocol, metric, paper)
-    sheets = [table.sheet for table in tables]
-    sheets += [ranks.sheet for table in tables if (ranks := rank(table))]
+    texts = [table.text_table for table in tables]
+    texts += [ranks.text_table for table in tables if (ranks := rank_rows(table))]
     if compared and not tables:
         raise ConfigError(f"no fold of any run is finished: {' and '.join(compared)} cannot be compared")
     if compared:
-        sheets += [comparison_sheet(compare_models(t.layout, *compared, t.protocol, metric)) for t in tables]
-    return Report(tables, sheets, [run for run in runs if not run.complete])
+        texts += [comparison_table(compare_models(t.pivot, *compared, t.protocol, metric)) for t in tables]
+    return Report(tables, texts, [run for run in runs if not run.complete])
 
 
 def print_report(report: Report, console: Console) -> None:
-    for number, sheet in enumerate(report.sheets):
+    for number, table in enumerate(report.text_tables):
         if number:
             console.print()
-        print_sheet(sheet, console)
+        print_table(table, console)
     if report.unfinished:
         if report.tables:
             console.print()
         jobs = "1 job is" if len(report.unfinished) == 1 else f"{len(report.unfinished)} jobs are"
-        say(console, f"{jobs} not complete:")
+        print_line(console, f"{jobs} not complete:")
         for run in report.unfinished:
-            say(console, f"  {run.name}: {run.reason}")
+            print_line(console, f"  {run.name}: {run.reason}")
 
 
 def write_report(report: Report, folder: str | Path, console: Console) -> None:
-    """Write table.md, table.tex, table.csv (all protocols) and table.png (the first table), and say so; nothing without a table."""
+    """Write table.md, table.tex, table.csv (all protocols) and table.png (the first table); nothing without a table."""
     if not report.tables:
         return
-    parts = [markdown(sheet) for sheet in report.sheets]
+    sections = [to_markdown(table) for table in report.text_tables]
     if report.unfinished:
         jobs = "".join(f"- `{run.name}`: {run.reason}\n" for run in report.unfinished)
-        parts.append(f"### Not complete\n\n{jobs}")
+        sections.append(f"### Not complete\n\n{jobs}")
     folder, first = Path(folder), report.tables[0]
-    write_text(folder / "table.md", "\n".join(parts))
-    write_text(folder / "table.tex", "\n".join(latex(table.sheet) for table in report.tables))
-    write_text(folder / "table.csv", long_csv(first))
+    write_text(folder / "table.md", "\n".join(sections))
+    write_text(folder / "table.tex", "\n".join(to_latex(table.text_table) for table in report.tables))
+    write_text(folder / "table.csv", to_csv(first))
     with atomic_path(folder / "table.png") as temporary:
         results_figure(first).savefig(temporary, format="png", dpi=120)
-    say(console, f"table.md, table.tex, table.csv, table.png in {escape_control(folder)}")
+    print_line(console, f"table.md, table.tex, table.csv, table.png in {escape_control(folder)}")
 
 
 def publish_sweep(folder: str | Path, console: Console) -> list[Run]:
-    """The end of a sweep: print the table of its jobs and write it there; return those that are not complete."""
+    """Print and write the table of a finished sweep; return the jobs that are not complete."""
     report = make_report(find_runs([folder]))
     print_report(report, console)
     write_report(report, folder, console)

@@ -1,4 +1,4 @@
-"""Cells of a table: runs that differ in nothing but seed, fold and what changes no number, joined into one result."""
+"""Groups of runs with equal settings: folds and seeds of one model on one dataset, pooled into one result."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -17,27 +17,27 @@ from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
 
 ABSENT = "–"
-# Beside seed and fold: where the data lies is no matter, as its hash is compared instead.
-NEUTRAL = (
+# Settings in which the runs of a group may differ. The location of the data does not matter: its hash is compared.
+IGNORED = (
     *("seed", "cv.fold", "trainer.checkpoint_every", "trainer.fold_workers"),
     *("dataset.root", "dataset.url", "dataset.expect"),
 )
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunGroup:
     """One model with one choice of settings on one dataset."""
 
     model: str
     dataset: str
     runs: tuple[Run, ...]
-    settings: dict[str, object]  # flat: model.hidden_dim → 64; optimizer → adam, where Hydra noted it
-    results: dict[tuple[int, int], FoldResult]  # by seed and fold, in this order
-    expected: int  # folds of a whole cross-validation, times seeds
+    settings: dict[str, object]  # flat, model.hidden_dim → 64; with the chosen options, optimizer → adam
+    results: dict[tuple[int, int], FoldResult]  # by (seed, fold), sorted
+    expected: int  # folds of a complete cross-validation, times seeds
     repeated: int  # folds that were run more than once; the newest counts
 
     def value(self, key: str) -> str:
-        """Its model, its dataset or one of its settings, as it is written on the command line."""
+        """Model, dataset or a setting as on the command line."""
         setting = {"model": self.model, "dataset": self.dataset}.get(key, self.settings.get(key))
         if setting is None:
             return ABSENT
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def option(self) -> str:
-        """The name of its model on the command line."""
+        """The name of the model on the command line."""
         return self.runs[0].options.get("model", "")
 
     @property
@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """In place of a value, or beside it, where folds are missing."""
+        """The text in place of a value, or next to it, if folds are missing."""
         if not self.results and any(run.error for run in self.runs):
             return "failed"
         return f"{len(self.results)}/{self.expected} folds"
@@ -69,7 +69,7 @@ class Cell:
 
     @property
     def test_to_train(self) -> float:
-        return test_to_train(lead(self.runs).k, self.validation)
+        return test_to_train(started_run(self.runs).k, self.validation)
 
     @property
     def is_kernel(self) -> bool:
@@ -81,22 +81,22 @@ class Cell:
 
     @cached_property
     def validation_score(self) -> float | None:
-        """What a search over settings may look at: the mean, over folds, of the best validation score."""
+        """Mean over folds of the best validation score, by which settings may be selected."""
         best = [best_validation_record(result.history).monitor_score for result in self.results.values()]
         return mean_std(best)["mean"] if self.validation else None
 
     def score(self, protocol: str, metric: str = MAIN.name) -> ProtocolResult | None:
-        """A metric at the epochs of a protocol, of the folds where it is defined; None where it is in none."""
+        """A metric at the epochs of a protocol, on the folds where it is defined; None if on none."""
         result = self.protocols.get(protocol)
         if result is None or metric == MAIN.name:
             return result
         if METRICS[metric].is_loss and self.is_kernel:  # decision values are no log-probabilities
             return None
-        read = [slice(epoch - 1, epoch) for epoch in result.epochs or ()]
-        read += [slice(-last, None) for last in result.averaged or ()]  # a protocol has one of the two
+        epochs = [slice(epoch - 1, epoch) for epoch in result.epochs or ()]
+        epochs += [slice(-last, None) for last in result.averaged or ()]  # a protocol has one of the two
         values = [
-            float(np.mean([METRICS[metric](logits, fold.test_labels) for logits in fold.test_logits[epochs]]))
-            for fold, epochs in zip(self.results.values(), read, strict=True)
+            float(np.mean([METRICS[metric](logits, fold.test_labels) for logits in fold.test_logits[chosen]]))
+            for fold, chosen in zip(self.results.values(), epochs, strict=True)
         ]
         defined = tuple(value for value in values if value == value)
         return replace(result, per_fold=defined) if defined else None
@@ -105,80 +105,81 @@ class Cell:
         return interval(score.per_fold, self.test_to_train)
 
 
-def join(runs: Sequence[Run]) -> list[Cell]:
-    """Cells in the order in which their first runs come; a run without settings belongs to none."""
+def group_runs(runs: Sequence[Run]) -> list[RunGroup]:
+    """Group runs by their settings, in the order of their first runs; runs without settings are left out."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         if run.settings:
-            groups.setdefault(json.dumps(identity(run), sort_keys=True), []).append(run)
-    # Equal settings on other data would be another cell at the same place.
-    check_same("hold {run.dataset} with different data", runs, data_settings, lambda run: run.data_hash)
-    return [make_cell(group, runs) for group in groups.values()]
+            groups.setdefault(json.dumps(group_settings(run), sort_keys=True), []).append(run)
+    check_equal("hold {run.dataset} with different data", runs, data_settings, lambda run: run.data_hash)
+    return [make_group(group, runs) for group in groups.values()]
 
 
-def make_cell(runs: Sequence[Run], fellows: Sequence[Run]) -> Cell:
-    # Folds of one seed are parts of one cross-validation, or cannot be joined.
-    check_same("have equal settings but other folds", runs, lambda run: run.seed, lambda run: run.folds_hash)
+def make_group(runs: Sequence[Run], all_runs: Sequence[Run]) -> RunGroup:
+    check_equal("have equal settings but other folds", runs, lambda run: run.seed, lambda run: run.folds_hash)
     folds = [((run.seed, fold), run) for run in runs for fold in run.results]
     folds.sort(key=lambda pair: (pair[0], pair[1].finished_at(pair[0][1])))
-    newest = dict(folds)  # the last of a fold is kept
-    named = [group for group in runs[0].settings if group not in ("model", "dataset")]
-    options = {group: runs[0].options[group] for group in named if group in runs[0].options}
-    return Cell(
-        model=model_name(runs, fellows),
-        dataset=next((run.dataset for run in runs if run.data_hash), runs[0].dataset),
+    newest = dict(folds)
+    first = runs[0]
+    options = {group: first.options[group] for group in first.settings if group in first.options}
+    return RunGroup(
+        model=model_name(first, all_runs),
+        dataset=next((run.dataset for run in runs if run.data_hash), first.dataset),
         runs=tuple(runs),
-        settings=options | identity(runs[0]),
+        settings=options | group_settings(first),
         results={(seed, fold): run.results[fold] for (seed, fold), run in newest.items()},
-        expected=lead(runs).whole * len({run.seed for run in runs}),
+        expected=started_run(runs).whole * len({run.seed for run in runs}),
         repeated=len(folds) - len(newest),
     )
 
 
-def lead(runs: Sequence[Run]) -> Run:
-    """A run that has made its folds, if any has: a folds file may hold another number of them than was asked for."""
+def started_run(runs: Sequence[Run]) -> Run:
+    """A run that has made its folds, if any: a folds file may hold another number of them than `cv.k`."""
     return next((run for run in runs if run.folds_hash), runs[0])
 
 
-def identity(run: Run) -> dict[str, object]:
-    """The settings that make a run what it is."""
-    neutral = tuple(f"{name}." for name in NEUTRAL)
-    return {key: value for key, value in flat(run.settings).items() if not f"{key}.".startswith(neutral)}
+def group_settings(run: Run) -> dict[str, object]:
+    """The flat settings that all runs of a group share."""
+    ignored = tuple(f"{name}." for name in IGNORED)
+    return {key: value for key, value in flatten(run.settings).items() if not f"{key}.".startswith(ignored)}
 
 
 def data_settings(run: Run) -> str:
-    chosen = {key: value for key, value in identity(run).items() if key.startswith("dataset.")}
+    chosen = {key: value for key, value in group_settings(run).items() if key.startswith("dataset.")}
     return json.dumps(chosen, sort_keys=True)
 
 
-def flat(settings: dict[str, object], prefix: str = "") -> dict[str, object]:
-    """Nested settings by their names on the command line, model.hidden_dim → 64; what is null is as good as absent."""
+def flatten(settings: dict[str, object], prefix: str = "") -> dict[str, object]:
+    """Nested settings by dotted names, model.hidden_dim → 64, without nulls."""
     values: dict[str, object] = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            values |= flat(value, f"{prefix}{key}.")
+            values |= flatten(value, f"{prefix}{key}.")
         elif value is not None:
             values[f"{prefix}{key}"] = value
     return values
 
 
-def model_name(runs: Sequence[Run], fellows: Sequence[Run]) -> str:
-    """The name the model gave itself, or gave itself in the most similar run: a job that failed early knows only its option."""
-    mine = runs[0].settings["model"]
-    target = mine.get("_target_")
-    built = [run for run in fellows if run.data_hash and run.settings["model"].get("_target_") == target]
+def model_name(run: Run, all_runs: Sequence[Run]) -> str:
+    """The model's name in the run with the most similar model settings: a job that failed early has only its option."""
+    settings = run.settings["model"]
+    target = settings.get("_target_")
+    built = [one for one in all_runs if one.data_hash and one.settings["model"].get("_target_") == target]
     if not built:
-        return runs[0].model
-    return max(built, key=lambda run: sum(run.settings["model"].get(k) == v for k, v in mine.items())).model
+        return run.model
+    return max(
+        built, key=lambda one: sum(one.settings["model"].get(k) == v for k, v in settings.items())
+    ).model
 
 
-def check_same(
-    problem: str, runs: Iterable[Run], place: Callable[[Run], object], content: Callable[[Run], str | None]
+def check_equal(
+    problem: str, runs: Iterable[Run], key: Callable[[Run], object], content: Callable[[Run], str | None]
 ) -> None:
-    """Runs that belong at one place must agree, those that have anything there."""
+    """Raise if two runs with the same key have different contents; runs without content are skipped."""
     first: dict[object, Run] = {}
     for run in filter(content, runs):
-        before = first.setdefault(place(run), run)
-        if content(before) != content(run):
-            where, told = f"{before.folder} and {run.folder}", problem.format(run=run)
-            raise ConfigError(f"{where} {told}: give one of them only")
+        other = first.setdefault(key(run), run)
+        if content(other) != content(run):
+            raise ConfigError(
+                f"{other.folder} and {run.folder} {problem.format(run=run)}: give only one of them"
+            )

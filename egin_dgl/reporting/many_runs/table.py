@@ -1,4 +1,4 @@
-"""A table of results, one metric by one protocol: what stands in each cell, and what a reader must know to read it right."""
+"""A table of results: one metric by one protocol, with notes on how to read it."""
 
 import math
 from collections.abc import Sequence
@@ -8,175 +8,190 @@ from functools import cached_property
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult, headline
-from egin_dgl.reporting.formatting import CHOSEN, Unit, counted, marked, span, unit_of
+from egin_dgl.reporting.formatting import (
+    EPOCH_CHOICE,
+    Unit,
+    format_range,
+    pluralize,
+    protocol_label,
+    unit_of,
+)
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
-from egin_dgl.reporting.many_runs.pivot import Layout, Place, brief, lay_out
-from egin_dgl.reporting.many_runs.renderers import Bold, Sheet
-from egin_dgl.reporting.many_runs.run_groups import ABSENT, Cell, join
+from egin_dgl.reporting.many_runs.pivot import Pivot, Position, pivot_groups, shorten
+from egin_dgl.reporting.many_runs.renderers import Bold, TextTable
+from egin_dgl.reporting.many_runs.run_groups import ABSENT, RunGroup, group_runs
 from egin_dgl.runs.reader import Run
 
-BOLD = "Bold: the best of the complete cells of a dataset."
-MISSING = "[n/m folds]: folds are missing, so that the value is left out of bold, ranks and comparisons."
-PAPER = f"In brackets the published mean and the difference in points ({SOURCE}). The paper's protocol has no validation part: common_epoch of cv=paper is nearest to it."
+BOLD = "Bold: best test score of a dataset; do not select by it."
+MISSING = "[n/m folds]: folds are missing; the value is not bold, ranked or compared."
+PAPER = (
+    f"In brackets: the published mean and the difference in points ({SOURCE}). The paper has no validation set: "
+    "its protocol is closest to common_epoch of cv=paper."
+)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A cell as one table shows it."""
+class TableCell:
+    """The value of a group of runs in a table."""
 
-    cell: Cell
+    group: RunGroup
     score: ProtocolResult | None
     unit: Unit
     published: Published | None = None
-    best: bool = False  # of the complete cells of its dataset
+    best: bool = False  # of the complete groups of its dataset
 
     @property
-    def rival(self) -> float:
-        """What it is compared with others by: the mean as printed; NaN where folds are missing."""
-        return self.unit.rounded(self.score.mean) if self.score and self.cell.complete else math.nan
+    def comparable(self) -> float:
+        """The mean as printed, for ranks and bold; NaN if folds are missing."""
+        return self.unit.round(self.score.mean) if self.score and self.group.complete else math.nan
 
     @property
     def difference(self) -> float | None:
-        """From the published score, as a fraction."""
-        if self.score is None or self.published is None or not self.cell.complete:
+        """Difference from the published score, as a fraction."""
+        if self.score is None or self.published is None or not self.group.complete:
             return None
         return self.score.mean - self.published.mean / 100
 
     @property
     def text(self) -> str:
         if self.score is None:
-            return ABSENT if self.cell.complete else self.cell.state
+            return ABSENT if self.group.complete else self.group.state
         text = self.unit.text(self.score.mean)
         if len(self.score.per_fold) > 1:
-            text = self.unit.spread(self.score.mean, self.score.std)
-        if not self.cell.complete:
-            text += f" [{self.cell.state}]"
+            text = self.unit.mean_std(self.score.mean, self.score.std)
+        if not self.group.complete:
+            text += f" [{self.group.state}]"
         if self.published:
-            beside = "" if self.difference is None else f", {self.unit.signed(self.difference)}"
-            text += f" ({self.published.mean:.1f}{beside})"
+            difference = "" if self.difference is None else f", {self.unit.signed(self.difference)}"
+            text += f" ({self.published.mean:.1f}{difference})"
         return text
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    layout: Layout
+    """One metric by one protocol for the groups of a pivot."""
+
+    pivot: Pivot
     protocol: str
     metric: str
-    paper: bool
+    paper: bool  # whether to show published numbers
 
     @property
     def unit(self) -> Unit:
         return unit_of(self.metric)
 
     @cached_property
-    def entries(self) -> dict[Place, Entry]:
-        published = PUBLISHED if self.paper else {}
-        entries: dict[Place, Entry] = {}
-        rivals: dict[str, list[float]] = {}
-        for place, cell in self.layout.places.items():
-            score, beside = cell.score(self.protocol, self.metric), published.get((cell.model, cell.dataset))
-            entries[place] = Entry(cell, score, self.unit, beside)
-            if not math.isnan(entries[place].rival):
-                rivals.setdefault(cell.dataset, []).append(entries[place].rival)
-        best = {name: METRICS[self.metric].best(means) for name, means in rivals.items() if len(means) > 1}
-        return {at: replace(one, best=one.rival == best.get(one.cell.dataset)) for at, one in entries.items()}
+    def cells(self) -> dict[Position, TableCell]:
+        cells: dict[Position, TableCell] = {}
+        means: dict[str, list[float]] = {}
+        for position, group in self.pivot.positions.items():
+            published = PUBLISHED.get((group.model, group.dataset)) if self.paper else None
+            cell = TableCell(group, group.score(self.protocol, self.metric), self.unit, published)
+            cells[position] = cell
+            if not math.isnan(cell.comparable):
+                means.setdefault(group.dataset, []).append(cell.comparable)
+        best = {name: METRICS[self.metric].best(found) for name, found in means.items() if len(found) > 1}
+        return {
+            position: replace(cell, best=cell.comparable == best.get(cell.group.dataset))
+            for position, cell in cells.items()
+        }
 
     @property
     def protocol_label(self) -> str:
-        scores = [entry.score for entry in self.entries.values()]
-        return marked(self.protocol, any(score.optimistic for score in scores if score))
-
-    @property
-    def title(self) -> str:
-        subject = f"{self.layout.subject}: " if self.layout.subject else ""
-        over = "mean ± std over folds" if self.has_spread else "one split"
-        return f"{subject}test {self.metric}{self.unit.remark}, {over}, protocol {self.protocol_label}"
+        scores = [cell.score for cell in self.cells.values()]
+        return protocol_label(self.protocol, any(score.optimistic for score in scores if score))
 
     @property
     def has_spread(self) -> bool:
         """Whether any value is a mean of several folds."""
-        return any(len(entry.score.per_fold) > 1 for entry in self.entries.values() if entry.score)
+        return any(len(cell.score.per_fold) > 1 for cell in self.cells.values() if cell.score)
 
     @property
-    def sheet(self) -> Sheet:
-        layout = self.layout
-        lines = [[*layout.row_headers, *layout.column_headers]]
-        for row in layout.rows:
-            entries = [self.entries.get((row, column)) for column in layout.columns]
-            texts = [(Bold if entry.best else str)(entry.text) if entry else "" for entry in entries]
-            lines.append([*map(brief, row), *texts])
-        return Sheet(self.title, lines, len(layout.row_keys), self.notes)
+    def title(self) -> str:
+        subject = f"{self.pivot.subject}: " if self.pivot.subject else ""
+        over = "mean ± std over folds" if self.has_spread else "one split"
+        return f"{subject}test {self.metric}{self.unit.remark}, {over}, protocol {self.protocol_label}"
+
+    @property
+    def text_table(self) -> TextTable:
+        pivot = self.pivot
+        lines = [[*pivot.row_headers, *pivot.column_headers]]
+        for row in pivot.rows:
+            cells = [self.cells.get((row, column)) for column in pivot.columns]
+            texts = [(Bold if cell.best else str)(cell.text) if cell else "" for cell in cells]
+            lines.append([*map(shorten, row), *texts])
+        return TextTable(self.title, lines, len(pivot.row_keys), self.notes)
 
     @cached_property
     def notes(self) -> list[str]:
-        """What a reader must know: sentences, each where there is a reason for it."""
-        layout, entries = self.layout, self.entries.values()
-        scored = [(entry.cell, entry.score) for entry in entries if entry.score]
-        kernels = {cell.is_kernel for cell, _ in scored}
+        """Sentences that a reader needs, each only where it applies."""
+        pivot, cells = self.pivot, self.cells.values()
+        scored = [(cell.group, cell.score) for cell in cells if cell.score]
+        kernels = {group.is_kernel for group, _ in scored}
         chosen = "C" if kernels == {True} else "the epoch"
-        chosen += " (of a kernel machine C)" if len(kernels) > 1 else ""
+        chosen += " (C of a kernel machine)" if len(kernels) > 1 else ""
         averaged = [number for _, score in scored for number in score.averaged or ()]
-        how = CHOSEN[self.protocol][0].format(averaged=span(averaged))
-        absent = [entry.cell for entry in entries if entry.cell.complete and entry.score is None]
-        others = sorted({headline(c.protocols) for c in absent if not c.protocols[self.protocol]})
-        unclear = METRICS[self.metric].is_loss and any(cell.is_kernel for cell in absent)
-        undefined = sum(len(cell.results) - len(score.per_fold) for cell, score in scored)
-        seeds = [len(cell.seeds) for cell in layout.cells]
-        repeated = sum(cell.repeated for cell in layout.cells)
-        names = ", ".join(map(layout.short, layout.keys))
-        reasons = {
-            f"{self.protocol}: {chosen} was chosen {how}.": True,
-            BOLD: any(entry.best for entry in entries),
-            MISSING: not all(cell.complete for cell, _ in scored),
-            f"{ABSENT}: these runs have no {self.metric} by {self.protocol}; their own protocol: {', '.join(others)}.": others,
-            f"{ABSENT}: the decision values of a kernel machine are no probabilities and have no {self.metric}.": unclear,
-            f"{self.metric} is not defined on {counted(undefined, 'test part')}, left out of the means.": undefined,
+        how = EPOCH_CHOICE[self.protocol][0].format(averaged=format_range(averaged))
+        absent = [cell.group for cell in cells if cell.group.complete and cell.score is None]
+        others = sorted({headline(group.protocols) for group in absent if not group.protocols[self.protocol]})
+        no_losses = METRICS[self.metric].is_loss and any(group.is_kernel for group in absent)
+        undefined = sum(len(group.results) - len(score.per_fold) for group, score in scored)
+        seeds = [len(group.seeds) for group in pivot.groups]
+        repeated = sum(group.repeated for group in pivot.groups)
+        names = ", ".join(map(pivot.short_name, pivot.keys))
+        conditions = {
+            f"{self.protocol}: {chosen} is chosen {how}.": True,
+            BOLD: any(cell.best for cell in cells),
+            MISSING: not all(group.complete for group, _ in scored),
+            f"{ABSENT}: no {self.metric} by {self.protocol}; these runs have {', '.join(others)}.": others,
+            f"{ABSENT}: decision values of a kernel machine are no probabilities and have no {self.metric}.": no_losses,
+            f"{self.metric} is undefined on {pluralize(undefined, 'test set')}, which the means leave out.": undefined,
             PAPER: self.paper,
-            f"The folds of {span(seeds)} seeds are pooled.": max(seeds) > 1,
-            f"{counted(repeated, 'fold')} {'was' if repeated == 1 else 'were'} run more than once: only the newest counts.": repeated,
-            f"Not the same in every cell: {'; '.join(layout.differing)}.": layout.differing,
-            f"To choose {names} by this table is to choose on the test parts.": layout.keys,
+            f"The folds of {format_range(seeds)} seeds are pooled.": max(seeds) > 1,
+            f"{pluralize(repeated, 'fold')} ran more than once: the newest result counts.": repeated,
+            f"Settings that differ: {'; '.join(pivot.differing)}.": pivot.differing,
+            f"Do not select {names} by this table: it shows test scores.": pivot.keys,
         }
-        return [note for note, holds in reasons.items() if holds] + (self.preferences if layout.keys else [])
+        return [note for note, holds in conditions.items() if holds] + (self.selections if pivot.keys else [])
 
     @property
-    def preferences(self) -> list[str]:
-        """Which setting of each model the validation parts prefer, with what it gives on the test parts."""
-        rivals: dict[tuple[str, str, str], list[tuple[float, Entry]]] = {}
-        for entry in self.entries.values():
-            cell, score = entry.cell, entry.cell.validation_score
-            if score is not None and not math.isnan(entry.rival):
-                metric = cell.value("trainer.monitor")  # scores of different metrics do not compare
-                rivals.setdefault((cell.model, cell.dataset, metric), []).append((score, entry))
+    def selections(self) -> list[str]:
+        """The setting of each model that validation selects, and its test score."""
+        candidates: dict[tuple[str, str, str], list[tuple[float, TableCell]]] = {}
+        for cell in self.cells.values():
+            group, score = cell.group, cell.group.validation_score
+            if score is not None and not math.isnan(cell.comparable):
+                metric = group.value("trainer.monitor")  # scores of different metrics are not comparable
+                candidates.setdefault((group.model, group.dataset, metric), []).append((score, cell))
         lines = []
-        for (model, dataset, metric), found in rivals.items():
+        for (model, dataset, metric), found in candidates.items():
             score, best = max(found, key=lambda pair: pair[0])
             equal = sum(other == score for other, _ in found)
-            first = f", the first of {equal} equals" if equal > 1 else ""
-            preferred = f"{self.layout.setting(best.cell)} (validation {metric} {100 * score:.1f}{first})"
+            tie = f", the first of {equal} equal ones" if equal > 1 else ""
+            selected = f"{self.pivot.setting(best.group)} (validation {metric} {100 * score:.1f}{tie})"
             test = f"test {best.text} by {self.protocol_label}"
             if len(found) > 1:
-                lines.append(f"{model} on {dataset}: validation prefers {preferred}, {test}.")
+                lines.append(f"{model} on {dataset}: validation selects {selected}, {test}.")
         return lines
 
 
 def result_tables(
     runs: Sequence[Run], protocol: str | None = None, metric: str = MAIN.name, paper: bool = False
 ) -> list[ResultTable]:
-    """One table, or with protocol "all" one for each protocol that any run has; none where no fold is finished."""
+    """One table, or with protocol "all" one for each protocol that any run has; none if no fold is finished."""
     if metric not in METRICS:
-        raise ConfigError(f"there is no metric {metric!r}; valid: {', '.join(METRICS)}")
+        raise ConfigError(f"no metric {metric!r}; valid: {', '.join(METRICS)}")
     if protocol not in (None, "all", *PROTOCOLS):
-        raise ConfigError(f"there is no protocol {protocol!r}; valid: {', '.join(PROTOCOLS)}, all")
+        raise ConfigError(f"no protocol {protocol!r}; valid: {', '.join(PROTOCOLS)}, all")
     if paper and metric != MAIN.name:
         raise ConfigError("the paper has accuracies only: leave out --paper or --metric")
-    cells = join(runs)
-    present = [name for name in PROTOCOLS if any(cell.protocols.get(name) for cell in cells)]
+    groups = group_runs(runs)
+    present = [name for name in PROTOCOLS if any(group.protocols.get(name) for group in groups)]
     if not present:
         return []
     if protocol not in (None, "all", *present):
-        raise ConfigError(f"no run has the protocol {protocol}; there are: {', '.join(present)}")
-    own = "selected" if "selected" in present else "common_epoch"
-    wanted = present if protocol == "all" else [protocol or own]
-    layout = lay_out(cells)
-    return [ResultTable(layout, name, metric, paper) for name in wanted]
+        raise ConfigError(f"no run has the protocol {protocol}; valid here: {', '.join(present)}")
+    default = "selected" if "selected" in present else "common_epoch"
+    chosen = present if protocol == "all" else [protocol or default]
+    pivot = pivot_groups(groups)
+    return [ResultTable(pivot, name, metric, paper) for name in chosen]

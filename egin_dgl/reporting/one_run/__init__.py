@@ -1,1 +1,1 @@
-"""For someone who looks at one run: its progress, its table, its pictures, its page in TensorBoard."""
+"""Reports on one run: progress, terminal table, figures, card, predictions and explanations."""

@@ -1,150 +1,167 @@
-"""card.md of a run: what it is, what it is worth, and how to use it, on one page."""
+"""card.md: the data, the model, the results of a run and how to use it, on one page."""
 
-import json
+import os
 import shlex
 from pathlib import Path
 
 from egin_dgl import reproducibility
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
-from egin_dgl.reporting.one_run.terminal import between, chosen_on, what_is_chosen
+from egin_dgl.reporting.formatting import PERCENT
+from egin_dgl.reporting.one_run.terminal import choice_name, chosen_on, format_interval
+from egin_dgl.runs.json_file import read_object
 from egin_dgl.runs.run_dir import RunDir, is_described
 
 
 def write_card(run: RunDir) -> None:
-    """From the files of a run that has ended."""
-    record, summary = (json.loads(path.read_text(encoding="utf-8")) for path in (run.run_json, run.summary))
-    write_text(run.card, card(record, summary, record["overrides"], run.path))
+    """Write card.md from run.json and summary.json of a finished run."""
+    record, summary = run.read_record(), read_object(run.summary, {})
+    write_text(run.card, format_card(record, summary, run.path))
 
 
-def card(record: dict, summary: dict, words: list[str], folder: Path) -> str:
-    lines = [f"# {record['model']} on {record['dataset']}", ""]
-    lines += ["## What it is", ""]
-    lines += [f"- data: {record['dataset']}, {origin_line(record)}"]
-    lines += [
-        f"- model: {record['model']}, {summary['parameters']:,} parameters ({options_line(record['settings']['model'])})"
-    ]
-    lines += [f"- training: {training_line(record['settings'])}"]
-    lines += [f"- command: `{shlex.join(['python', 'scripts/train.py', *words])}`"]
-    versions = ", ".join(f"{name} {version}" for name, version in versions_of(record).items())
-    lines += [
-        f"- made with {versions}",
-        f"- on {machine(record)}, device {summary['device']}, {summary['seconds']:.0f} s",
+def format_card(record: dict, summary: dict, folder: Path) -> str:
+    settings, command = record["settings"], train_command(record)
+    options = ", ".join(
+        f"{key} {value}" for key, value in settings["model"].items() if not key.startswith("_")
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
+    machine = (
+        reproducibility.format_arithmetic(record["arithmetic"])
+        if is_described(record.get("arithmetic"))
+        else "unknown"
+    )
+    lines = [
+        f"# {record['model']} on {record['dataset']}",
+        "",
+        "## Run",
+        "",
+        f"- data: {source_line(record)}",
+        *(f"- data as read: {note}" for note in summary.get("notes", ())),
+        f"- model: {record['model']}, {summary['parameters']:,} parameters ({options})",
+        f"- training: {training_line(settings)}",
+        *([f"- command: `{command}`"] if command else []),
+        f"- versions: {versions}",
+        f"- machine: {machine}, device {summary['device']}, {summary['seconds']:.0f} s",
+        "",
+        "## Results",
+        "",
+        *(refit_lines(summary["refit"]) if "refit" in summary else score_lines(summary)),
+        "",
+        "## Use",
+        "",
+        "```",
+        f"{sibling_program(command, 'predict')} run={quote(str(folder))} input=FILE",
+        f"{sibling_program(command, 'explain')} run={quote(str(folder))} input=FILE graph=ID",
+        "```",
+        "",
+        f"Probabilities are {calibration_text(summary)}",
         "",
     ]
-    lines += ["## What it is worth", ""]
-    lines += refit_lines(summary["refit"]) if "refit" in summary else score_lines(summary)
-    lines += ["", "## How to use it", "", "```", f"egin predict run={shlex.quote(str(folder))} input=FILE"]
-    lines += [f"egin explain run={shlex.quote(str(folder))} input=FILE graph=ID", "```", ""]
-    lines += ["Probabilities " + calibration_line(summary), ""]
     return "\n".join(lines)
 
 
-def versions_of(record: dict) -> dict:
-    known = record.get("versions")
-    return known if isinstance(known, dict) else {}
+def train_command(record: dict) -> str | None:
+    """The command as typed; for a job of a sweep, or one started by `resume=`, the program with the job's overrides."""
+    command = record.get("command")
+    if not isinstance(command, list) or not command:  # started from Python
+        return None
+    program, *arguments = map(str, command)
+    if any(text in ("-m", "--multirun") or text.startswith("resume=") for text in arguments):
+        arguments = record.get("overrides", arguments)
+    return " ".join([program, *map(quote, arguments)])
 
 
-def machine(record: dict) -> str:
-    """The processor; earlier versions did not note it."""
-    known = record.get("arithmetic")
-    return (
-        reproducibility.format_arithmetic(known)
-        if known is not None and is_described(known)
-        else "an unknown processor"
-    )
+def sibling_program(command: str | None, name: str) -> str:
+    """`egin NAME` or `python scripts/NAME.py`, like the command that trained."""
+    if command is None or command.startswith("egin "):
+        return f"egin {name}"
+    script = Path(shlex.split(command)[1])
+    return f"python {quote(str(script.with_name(f'{name}.py')))}"
 
 
-def origin_line(record: dict) -> str:
-    digest = record.get("data_sha256") or "no hash"
-    source = {
-        key: value
-        for key, value in record["settings"]["dataset"].items()
-        if value is not None and key in ("path", "name", "root", "graphs")
-    }
-    told = ", ".join(f"{key} {value}" for key, value in source.items())
-    return f"{told + '; ' if told else ''}sha256 of data and reading `{digest}`"
+def quote(text: str) -> str:
+    """A shell argument; a name that is not UTF-8 in the form $'…'."""
+    name = os.fsencode(text)
+    if name.decode(errors="replace") == text:
+        return shlex.quote(text)
+    return "$'{}'".format(repr(name)[2:-1].replace("'", r"\'"))
+
+
+def source_line(record: dict) -> str:
+    dataset = record["settings"]["dataset"]
+    source = [
+        f"{key} {dataset[key]}" for key in ("path", "name", "root", "graphs") if dataset.get(key) is not None
+    ]
+    digest = record.get("data_sha256") or "unknown"
+    return f"{record['dataset']} ({'; '.join(source)}), sha256 of data and reading options `{digest}`"
 
 
 def training_line(settings: dict) -> str:
-    """The protocol in a few words."""
+    """Splits, epochs, batch size and seed."""
     cv, trainer = settings["cv"], settings["trainer"]
     if cv.get("refit"):
-        how = "one model on all graphs"
+        text = "one model on all graphs"
     else:
-        held = "one part validates and one tests" if cv["validation"] else "one part tests, none validates"
-        how = f"{parts_line(settings)}, {held}" + (
-            f", {cv['repeats']} times" if cv.get("repeats", 1) > 1 else ""
-        )
-        how += f", fold {cv['fold']} alone" if cv.get("fold") is not None else ""
-        how += ", settings chosen fold by fold" if cv.get("grid") else ""
-    if "penalties" in settings["model"]:  # a kernel machine, which has no epochs
-        return f"{how}; seed {settings['seed']}"
-    long = f"{'' if cv.get('refit') else 'up to '}{trainer['epochs']} epochs"
-    return f"{how}; {long} in batches of {trainer['batch_size']}, seed {settings['seed']}"
+        text = f"{split_text(settings)}, {'with' if cv['validation'] else 'without'} a validation set"
+        text += f", repeated {cv['repeats']} times" if cv.get("repeats", 1) > 1 else ""
+        text += f", fold {cv['fold']} only" if cv.get("fold") is not None else ""
+        text += ", settings selected per fold" if cv.get("grid") else ""
+    if "penalties" not in settings["model"]:  # a kernel machine has no epochs
+        epochs = f"{'' if cv.get('refit') else 'up to '}{trainer['epochs']} epochs"
+        text += f"; {epochs}, batch size {trainer['batch_size']}"
+    return f"{text}; seed {settings['seed']}"
 
 
-def parts_line(settings: dict) -> str:
-    """How graphs were cut: a test on rings never seen is worth more than one on any molecules."""
+def split_text(settings: dict) -> str:
+    """How graphs were split: a test on unseen scaffolds is harder than one on random molecules."""
     cv = settings["cv"]
-    if column := settings["dataset"].get("part"):
-        return f"parts by the column {column!r}"
+    if column := settings["dataset"].get("split_column"):
+        return f"split by the column {column!r}"
     if cv.get("folds_file"):
-        return f"parts of {cv['folds_file']}"
-    together = ["a scaffold"] if cv.get("split_by") else []
+        return f"folds of {cv['folds_file']}"
+    together = ["scaffolds"] if cv.get("split_by") else []
     together += ["duplicates"] if cv.get("group_duplicates") else []
-    return f"{cv['k']} parts" + (f" that keep {' and '.join(together)} together" if together else "")
-
-
-def options_line(options: dict) -> str:
-    return ", ".join(f"{key} {value}" for key, value in options.items() if not key.startswith("_"))
+    return f"{cv['k']} folds" + (f" that keep {' and '.join(together)} together" if together else "")
 
 
 def score_lines(summary: dict) -> list[str]:
-    """Every protocol that was read, the honest one first, and the other metrics at its epochs."""
+    """All protocols, the headline first, and the other metrics by it."""
     head = summary["headline"]
-    choice = what_is_chosen(summary)
-    lines = [f"| protocol | test {MAIN.name}, % | 95 % | {choice} chosen on |", "|---|---:|---:|---|"]
-    order = [head, *(name for name in summary["protocols"] if name != head)]
-    for name in order:
-        result = summary["protocols"][name]
-        if result is None:
+    lines = [
+        f"| protocol | test {MAIN.name}, % | 95 % CI | {choice_name(summary)} chosen on |",
+        "|---|---:|---:|---|",
+    ]
+    for name in dict.fromkeys([head, *summary["protocols"]]):
+        if (result := summary["protocols"][name]) is None:
             continue
-        value = f"{100 * result['mean']:.1f}" + (
-            f" ± {100 * result['std']:.1f}" if len(result["per_fold"]) > 1 else ""
+        mean, std, several = result["mean"], result["std"], len(result["per_fold"]) > 1
+        value = PERCENT.mean_std(mean, std) if several else PERCENT.text(mean)
+        lines.append(
+            f"| {name} | {value} | {format_interval(result['interval'])} | {chosen_on(name, result)} |"
         )
-        lines.append(f"| {name} | {value} | {between(result['interval'])} | {chosen_on(name, result)} |")
-    lines += [f"| majority class | {100 * summary['majority_accuracy']:.1f} | | |", ""]
+    lines += [f"| majority class | {PERCENT.text(summary['majority_accuracy'])} | | |", ""]
     means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
-    lines += [f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
-    return lines
+    return [*lines, f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
 
 
 def refit_lines(refit: dict) -> list[str]:
-    long = f"for {refit['epochs']} epochs" if refit["epochs"] is not None else f"with C = {refit['C']:g}"
+    choice = f"for {refit['epochs']} epochs" if refit["epochs"] is not None else f"with C = {refit['C']:g}"
     return [
-        f"Trained on all {refit['graphs']:,} graphs {long}, as the cross-validation in `{refit['of']}` chose. No graph was "
-        "left to test on: expect what that run measured, or a little more."
+        f"Trained on all {refit['graphs']:,} graphs {choice}, as chosen by the cross-validation in `{refit['of']}`. There is no "
+        "test set: expect the scores of that run."
     ]
 
 
-def calibration_line(summary: dict) -> str:
+def calibration_text(summary: dict) -> str:
     if "refit" in summary:
-        known = summary["refit"]["temperature"]
-        return (
-            "are not calibrated."
-            if known is None
-            else f"are scaled by the temperature {known:.3g} of that run's validation parts."
-        )
-    known = summary.get("calibration")
-    if known is None:
-        return "are not calibrated: the run kept no validation scores to learn it from."
-    error = known["ece"]
-    before = f"{error['before']:.3f} before, " if error["before"] is not None else ""
-    after = f"{error['after']:.3f} after" if error["after"] is not None else "not measured"
-    loss = known["log_loss"]
-    both = f"; log loss {loss['before']:.3f} before, {loss['after']:.3f} after" if before else ""
-    return (
-        "are scaled by a temperature that each fold learnt on its validation part: expected calibration error "
-        f"{before}{after}{both}, over the test graphs of all folds."
-    )
+        temperature = summary["refit"]["temperature"]
+        if temperature is None:
+            return "not calibrated."
+        return f"scaled by the temperature {temperature:.3g} of that run's validation sets."
+    if (calibration := summary.get("calibration")) is None:
+        return "not calibrated: there is no validation set."
+    texts = []
+    for name, key in (("expected calibration error", "ece"), ("log loss", "log_loss")):
+        numbers = [f"{value:.3f} {when}" for when, value in calibration[key].items() if value is not None]
+        texts.append(f"{name} {', '.join(numbers) or 'undefined'}")
+    return f"scaled by a temperature that each fold fits on its validation set: {'; '.join(texts)}, on the test sets of all folds."

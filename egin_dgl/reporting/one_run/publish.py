@@ -1,4 +1,4 @@
-"""What a finished run leaves in its folder: pictures, TensorBoard's comparison, and summary.json as the last word."""
+"""The files of a finished run: figures, TensorBoard events and, last, summary.json."""
 
 from collections.abc import Sequence
 
@@ -21,15 +21,15 @@ def publish(
     class_names: Sequence[str],
     keep_folds: bool = False,
 ) -> None:
-    """Write curves.png, confusion.png, the run's events and, when all else is there, summary.json.
+    """Write curves.png, confusion.png and events, then summary.json.
 
-    TensorBoard then shows one run; with `keep_folds` a run for each fold beside it.
+    TensorBoard shows one run; with `keep_folds` each fold as well.
     """
     title = f"{summary['model']} on {summary['dataset']}"
-    told = f"mean ± std {over_folds(summary)}" if len(histories) > 1 else over_folds(summary)
+    folds_text = f"mean ± std {over_folds(summary)}" if len(histories) > 1 else over_folds(summary)
     figures = {
-        "curves": curves_figure(histories, f"{title}, {told}"),
-        "confusion": confusion_figure(counts, class_names, f"{title}, test parts, {headline_label(summary)}"),
+        "curves": curves_figure(histories, f"{title}, {folds_text}"),
+        "confusion": confusion_figure(counts, class_names, f"{title}, test sets, {headline_label(summary)}"),
     }
     pictures = {name: run.save_picture(name, figure) for name, figure in figures.items()}
     folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
@@ -40,23 +40,23 @@ def publish(
 
 
 def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
-    """What the HPARAMS tab has as columns; of the dataset only its name, and nothing twice."""
+    """The columns of the HPARAMS tab: all settings, but of the dataset only its name."""
     chosen = {group: values for group, values in settings.items() if group != "dataset"}
     chosen["trainer"] = {name: value for name, value in chosen["trainer"].items() if name != "model"}
     return {"model": summary["model"], "dataset": summary["dataset"]} | flatten_settings(chosen)
 
 
 def final_metrics(summary: dict) -> dict[str, float]:
-    """What the HPARAMS tab compares: each protocol's mean, and the other metrics; optimistic ones are called so.
+    """The metrics of the HPARAMS tab: the mean by each protocol, marked if it is optimistic, and the other metrics.
 
-    The tab shows five at first, in the order of their names: these come before all curves, the honest headline in front.
+    The tab shows the first five in alphabetical order: these names come before those of curves, the headline first.
     """
-    read = {name: result for name, result in summary["protocols"].items() if result is not None}
+    results = {name: result for name, result in summary["protocols"].items() if result is not None}
     kinds = {
         name: "optimistic" if result["optimistic"] else "final" if name == summary["headline"] else "last"
-        for name, result in read.items()
+        for name, result in results.items()
     }
-    found = {f"{MAIN.name} ({kinds[name]})/{name}": result["mean"] for name, result in read.items()}
+    found = {f"{MAIN.name} ({kinds[name]})/{name}": result["mean"] for name, result in results.items()}
     means = {name: value["mean"] for name, value in summary["metrics"].items() if name != MAIN.name}
     kind = kinds[summary["headline"]]
     return found | {f"{kind}/{name}": mean for name, mean in means.items() if mean is not None}

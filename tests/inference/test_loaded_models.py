@@ -1,4 +1,4 @@
-"""What is loaded again answers as the run did: every model of the zoo, every transform."""
+"""Loaded models compute the logits of the run: every model of the zoo, every transform."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from egin_dgl.runs.run_dir import RunDir
 
 CONF = Path(__file__).resolve().parent.parent.parent / "conf"
 MODELS = sorted(path.stem for path in (CONF / "model").glob("*.yaml"))
-SHORT = ("trainer.epochs=2", "trainer.batch_size=16")
+SHORT = ("trainer.epochs=2", "trainer.batch_size=16", "cv.fold=0")
 TRANSFORMS = {
     "onehot": ("ewl=colors",),
     "embedding": ("ewl=colors", "ewl.encoding=embedding"),
@@ -28,8 +28,8 @@ TRANSFORMS = {
 }
 
 
-def same_answers(folder, dataset):
-    """Each fold's test graphs, at the epoch that it kept."""
+def check_logits(folder, dataset):
+    """The logits of the test sets at the saved epochs."""
     run = load_run(folder)
     folds = load_folds(RunDir(folder).folds, dataset.labels.numpy())
     for fold in run.folds:
@@ -42,28 +42,28 @@ def same_answers(folder, dataset):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_model_answers_as_it_did(trained, model):
+def test_every_model_computes_the_logits_of_its_run(trained, model):
     small = () if model in ("majority", "wl_kernel", "ewl_kernel") else ("model.hidden_dim=8",)
-    same_answers(trained(f"model={model}", *small, *SHORT), bonds(graphs=60))
+    check_logits(trained(f"model={model}", *small, *SHORT), bonds(graphs=60))
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_every_transform_and_protocol(trained, name):
-    run = same_answers(trained(*TRANSFORMS[name], *SHORT), bonds(graphs=60))
+def test_every_transform_and_protocol_computes_the_logits_of_its_run(trained, name):
+    run = check_logits(trained(*TRANSFORMS[name], *SHORT), bonds(graphs=60))
     assert run.calibrated == (name != "paper")
 
 
-def test_standardized_attributes(run_here, tmp_path):
-    """Cuneiform's nodes and edges carry real numbers."""
-    small = ("model.hidden_dim=8", "cv.k=3", "cv.fold=0", *SHORT)
+def test_standardized_attributes_give_the_logits_of_the_run(run_here, tmp_path):
+    """Cuneiform has continuous node and edge attributes."""
+    small = ("model.hidden_dim=8", "cv.k=3", *SHORT)
     run_here(tmp_path, "dataset=cuneiform", "trainer.standardize=true", *small)
-    run = same_answers(tmp_path, load_tu("Cuneiform"))
+    run = check_logits(tmp_path, load_tu("Cuneiform"))
     assert run.folds[0].transforms
 
 
-def test_features_of_another_kind_are_refused(trained):
+def test_other_features_than_in_training_are_an_error(trained):
     run = load_run(trained("model=gin", "model.hidden_dim=8", *SHORT))
     with pytest.raises(
-        DataError, match="the model knows the node features label0=0, label0=1, the graphs have"
+        DataError, match="the model was trained with node features label0=0, label0=1, the graphs have"
     ):
         run.predict(load_tu("MUTAG"))

@@ -1,4 +1,4 @@
-"""What is told of a dataset before anything is computed on it: true sentences only."""
+"""The line and the hints on a dataset, and the table of an audit."""
 
 import io
 from dataclasses import replace
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from egin_dgl.data import bonds
 from egin_dgl.ewl import audit
-from egin_dgl.reporting.audit import audit_hints, audit_table, ceiling_text
+from egin_dgl.reporting.audit import audit_hints, audit_table, format_bound
 from egin_dgl.reporting.dataset_summary import data_line, hints
 
 
@@ -34,63 +34,63 @@ def with_labels(dataset, labels):
     return replace(dataset, info=info, labels=torch.as_tensor(labels))
 
 
-def test_the_line_has_the_numbers_of_the_tensors(plain):
+def test_data_line_has_the_sizes_of_the_tensors(plain):
     line = data_line(with_attributes(plain, 1))
     sizes = plain.node_offsets.diff()
     assert line.startswith(f"bonds: 60 graphs of {sizes.min()} to {sizes.max()} nodes; ")
-    assert f"{len(plain.node_feats)} nodes; {len(plain.src):,} directed edges; 2 classes" in line
-    assert "the smallest, alternating, of 30; 3 node features (1 attribute); 2 edge features" in line
+    assert f"{len(plain.node_feats)} nodes; {len(plain.src):,} directed edges; " in line
+    assert "2 classes (smallest: alternating with 30); 3 node features (1 attribute); 2 edge features" in line
 
 
-def test_where_nothing_is_odd_nothing_is_said(plain):
+def test_no_hints_for_ordinary_data(plain):
     assert hints(plain) == hints(plain, kernel_attributes=False) == hints(with_attributes(plain, 2)) == []
 
 
-def test_attributes_of_another_size_are_told_unless_they_are_standardized(plain):
+def test_hint_on_attributes_of_another_scale_unless_standardized(plain):
     for size in (100.0, 0.01):
         (hint,) = hints(with_attributes(plain, size))
         assert "trainer.standardize=true" in hint
     assert hints(with_attributes(plain, 100.0), standardized=True) == []
 
 
-def test_a_kernel_that_leaves_attributes_out_says_so(plain):
+def test_hint_on_a_kernel_that_ignores_attributes(plain):
     data = with_attributes(plain, 100.0)
     (hint,) = hints(data, kernel_attributes=False)
-    assert "1 node attribute " in hint and "model.attributes=true" in hint
+    assert "ignores 1 node attribute;" in hint and "model.attributes=true" in hint
     assert hints(data, kernel_attributes=True) == []
 
 
-def test_skewed_and_single_classes(plain):
+def test_hints_on_imbalanced_and_single_classes(plain):
     skewed = with_labels(plain, [0] * 50 + [1] * 10)
     (hint,) = hints(skewed)
     assert "50 graphs to 10" in hint and "balanced" in hint
     assert hints(skewed, balanced=True) == []
     single, _ = hints(with_labels(plain, [0] * 30 + [1] * 29 + [2]))
-    assert single.startswith("1 class of a single graph (2)")
+    assert single.startswith("1 class with a single graph (2)")
 
 
-def test_edges_that_all_say_the_same(plain):
+def test_hint_on_constant_edge_features(plain):
     ones = torch.ones(len(plain.src), 1)
     (hint,) = hints(plain.with_features(edge_feats=ones, edge_names=("constant",)))
-    assert hint.startswith("all edges carry the same features")
+    assert hint.startswith("all edges have the same features")
 
 
-def test_an_audit_of_attributes_that_say_it_all_is_told_as_such(plain):
+def test_audit_hint_on_attributes_that_are_unique(plain):
     data = with_attributes(plain, 1)
     (hint,) = audit_hints(audit(data, depth=1), data, attributes=True)
     assert "--decimals" in hint and "--no-attributes" in hint
     (hint,) = audit_hints(audit(data, depth=1, attributes=False), data, attributes=False)
-    assert "left out" in hint
+    assert "are not used" in hint
     assert audit_hints(audit(plain, depth=1), plain, attributes=True) == []
 
 
-def test_only_all_is_100():
-    assert [ceiling_text(value) for value in (1.0, 0.9995, 0.99996, 0.995, None)] == [
+def test_only_a_bound_of_1_reads_100():
+    assert [format_bound(value) for value in (1.0, 0.9995, 0.99996, 0.995, None)] == [
         *("100.0", "99.95", "99.996", "99.5", "")
     ]
 
 
-def test_the_audit_fits_sixty_columns(plain):
+def test_audit_table_fits_60_columns(plain):
     console = Console(width=60, file=io.StringIO())
     console.print(audit_table(audit(plain, depth=3)))
     assert "…" not in console.file.getvalue()

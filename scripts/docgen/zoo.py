@@ -1,4 +1,4 @@
-"""A table of all models: whose they are, what they see, how large and how fast they are, when to use them."""
+"""A table of all models: paper, edge features, size, speed, and when to use them."""
 
 import statistics
 import time
@@ -16,16 +16,16 @@ from egin_dgl.models import GraphModel
 
 @dataclass(frozen=True)
 class ZooRow:
-    option: str  # its name on the command line
+    option: str  # name on the command line
     model: GraphModel
-    relative_time: float  # of a training epoch, to that of the reference
+    relative_time: float  # of a training epoch, relative to the reference model
 
     @property
     def parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     @property
-    def sees_edges(self) -> str:
+    def edge_usage(self) -> str:
         if self.model.uses_edges:
             return "yes" if self.model.uses_structure else "their sum"
         return "no"
@@ -40,8 +40,8 @@ def measure_zoo(
 ) -> list[ZooRow]:
     """Build each model and time its training epochs.
 
-    The models take turns, epoch by epoch, and each is compared with the reference of the same turn: what else the
-    machine does then slows both. The median of the turns is reported; a first turn warms up and is not counted.
+    The models are timed in turn, epoch by epoch, and each is compared with the reference of the same turn, so that other
+    load on the machine slows both. The result is the median over turns; a first turn warms up and is not counted.
     """
     if reference not in makers:
         raise ValueError(f"the reference must be one of {', '.join(makers)}, got {reference!r}")
@@ -60,7 +60,7 @@ def measure_zoo(
 
 
 def epoch_seconds(model: nn.Module, loader: GraphLoader) -> float:
-    """Forward, backward and an update on every batch; assembling batches is not counted."""
+    """Time forward, backward and update on every batch, without assembling the batches."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     batches = list(loader)
     model.train()
@@ -74,14 +74,14 @@ def epoch_seconds(model: nn.Module, loader: GraphLoader) -> float:
 
 
 def zoo_table(rows: list[ZooRow], dataset: str) -> str:
-    """The table in Markdown: those that see edges first, each kind in the order of its speed."""
+    """The table in Markdown: models that use edge features first, each group sorted by time."""
     lines = [
         f"| model | name | paper | uses edges? | parameters on {dataset} | time per epoch, GIN = 1 | when to use it |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in sorted(rows, key=lambda row: (row.sees_edges != "yes", row.relative_time)):
+    for row in sorted(rows, key=lambda row: (row.edge_usage != "yes", row.relative_time)):
         model = row.model
-        cells = [f"`{row.option}`", model.title, model.paper, row.sees_edges, f"{row.parameters:,}"]
+        cells = [f"`{row.option}`", model.title, model.paper, row.edge_usage, f"{row.parameters:,}"]
         cells += [f"{row.relative_time:.1f}", model.when]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
