@@ -106,7 +106,7 @@ def audit(
     duplicates = _groups(groups)
     opposite = [group for group in duplicates if len({labels[i] for i in group} - {-1}) > 1]
     info = getattr(dataset, "info", None)
-    parts = folds.parts if isinstance(folds, Folds) else folds
+    parts = folds.indices if isinstance(folds, Folds) else folds
     return Audit(
         dataset=info.name if info else "",
         graphs=len(graphs),

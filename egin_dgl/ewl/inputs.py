@@ -105,7 +105,7 @@ def as_graph_set(
         edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
     elif kind_of(graphs):
         fields = [[name] if isinstance(name, str) else None for name in (node_labels, edge_labels)]
-        one = read_graph(graphs, ColumnSelection(fields[0]), ColumnSelection(fields[1]))
+        one = read_graph(graphs, (ColumnSelection(fields[0]), ColumnSelection(fields[1])))
         offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
         nodes, node_labels = _columns(one.node_columns, node_labels, "node")
         edges, edge_labels = _columns(one.edge_columns, edge_labels, "edge")

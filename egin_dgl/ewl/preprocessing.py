@@ -51,7 +51,7 @@ class ColorFeatures:
     def __call__(self, dataset: GraphDataset, train_indices: Indices) -> "FittedColors":
         """Learn the colours of the training graphs; what was learnt before from the same graphs is read again."""
         content = json.dumps([2, dataset.digest, asdict(self)]) + str(np.asarray(train_indices).tolist())
-        kept = TensorCache.of("ewl", hashlib.sha256(content.encode()).hexdigest())
+        kept = TensorCache.for_key("ewl", hashlib.sha256(content.encode()).hexdigest())
         if not dataset.digest:  # graphs without a digest cannot be recognised
             return self._learn(dataset, train_indices)
         fitted = kept.read(partial(self._restore, digest=dataset.digest))
