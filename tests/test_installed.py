@@ -12,7 +12,7 @@ from egin_dgl.cli.commands import ewl, table
 from egin_dgl.cli.main import COMMANDS
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS
-from egin_dgl.ewl.rounds import METHODS
+from egin_dgl.ewl.refinement import METHODS
 
 OWN = ROOT / "examples" / "own_model"
 TINY = ["cv.k=3", "trainer.epochs=2", "trainer.fold_workers=2", "model=mine", "dataset=few_bonds"]
