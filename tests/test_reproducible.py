@@ -164,7 +164,7 @@ def test_where_avx2_cannot_be_kept_it_is_said(tmp_path):
 
 
 def test_an_error_in_a_fresh_process_is_the_same_error(tmp_path):
-    with pytest.raises(ConfigError, match="cv.k must be a number from 2 to the 60 graphs"):
+    with pytest.raises(ConfigError, match="cv.k must be an integer from 2 to 60"):
         run_here(tmp_path, *SMALL, "cv.k=100", "reproducible=any")
 
 
