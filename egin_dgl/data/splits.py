@@ -65,7 +65,7 @@ class Folds:
         return sum(map(len, self.indices[: self.k]))
 
     def split(self, fold: int, validation: bool) -> Split:
-        """Fold `fold` is the test set, the next fold of its repetition the validation set if asked for."""
+        """Fold `fold` is the test set, the next fold of its repetition the validation set if `validation`."""
         if not isinstance(fold, int) or not 0 <= fold < len(self.indices):
             raise ConfigError(f"cv.fold must be an integer from 0 to {len(self.indices) - 1}, got {fold!r}")
         if self.fixed and fold > 0:
@@ -172,7 +172,7 @@ def folds_from_column(splits: Sequence[str], labels: np.ndarray, seed: int = 0, 
 def _assign(
     order: np.ndarray, numbers: np.ndarray, classes: int, groups: np.ndarray, k: int
 ) -> list[np.ndarray]:
-    """One repetition: each group, the largest first, goes to the fold with fewest graphs of its classes, then of all."""
+    """One repetition: each group, the largest first, is assigned to the fold with fewest graphs of its classes, then of all."""
     members: dict[int, list[int]] = {}
     for graph in order.tolist():
         members.setdefault(int(groups[graph]), []).append(graph)

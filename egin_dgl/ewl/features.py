@@ -12,7 +12,7 @@ from egin_dgl.ewl.refinement import check_integer, check_method
 
 
 class ColorVocabulary:
-    """The K colours of the training graphs at one depth; the number K stands for all other colours.
+    """The K colours of the training graphs at one depth; the number K represents all other colours.
 
     >>> from egin_dgl.data import bonds
     >>> data = as_graph_set(bonds(graphs=8))

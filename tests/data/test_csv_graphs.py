@@ -29,7 +29,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     def write(**changes):
         place = tmp_path / "own"
         place.mkdir(exist_ok=True)
@@ -43,8 +43,8 @@ def folder(tmp_path):
     return write
 
 
-def test_all_columns_are_read(folder):
-    data = load_csv(folder())
+def test_all_columns_are_read(directory):
+    data = load_csv(directory())
     assert data.ids == ("a", "b") and data.info.name == "own"
     assert data.info.class_names == ("harmless", "toxic") and data.labels.tolist() == [1, 0]
     names = ("charge", "atom=C", "atom=N", "atom=O", "number=1", "number=2", "number=3")
@@ -57,14 +57,14 @@ def test_all_columns_are_read(folder):
     assert not data.notes
 
 
-def test_cached_dataset_is_equal(folder, tmp_path):
-    first, again = (load_csv(folder(), split_column="fold") for _ in range(2))
+def test_cached_dataset_is_equal(directory, tmp_path):
+    first, again = (load_csv(directory(), split_column="fold") for _ in range(2))
     assert len(list((tmp_path / "cache" / "processed").iterdir())) == 1
     assert all(torch.equal(getattr(first, key), getattr(again, key)) for key in TENSORS)
     for key in ("ids", "splits", "info", "vocabulary", "digest"):
         assert getattr(first, key) == getattr(again, key)
     assert first.splits == ("train", "test")
-    other = load_csv(folder(edges=GOOD["edges"].replace("single", "triple")), split_column="fold")
+    other = load_csv(directory(edges=GOOD["edges"].replace("single", "triple")), split_column="fold")
     assert other.digest != first.digest and "bond=triple" in other.info.edge_names
 
 
@@ -85,50 +85,50 @@ def test_cached_dataset_is_equal(folder, tmp_path):
     ],
     ids=["crlf", "semicolons", "tabs", "mark", "blank lines", "spaces", "pandas' index", "gzip", "quotes"],
 )
-def test_dialects_are_equal(folder, rewrite):
-    plain = load_csv(folder(), cache=False)
-    other = load_csv(folder(**{name: rewrite(text) for name, text in GOOD.items()}), cache=False)
+def test_dialects_are_equal(directory, rewrite):
+    plain = load_csv(directory(), cache=False)
+    other = load_csv(directory(**{name: rewrite(text) for name, text in GOOD.items()}), cache=False)
     assert other.info == plain.info and other.ids == plain.ids
     assert all(torch.equal(getattr(plain, key), getattr(other, key)) for key in TENSORS)
 
 
-def test_selected_columns(folder):
+def test_selected_columns(directory):
     selected = {"node_labels": ["charge"], "node_attributes": ["number"], "edge_attributes": []}
-    data = load_csv(folder(), **selected, cache=False)
+    data = load_csv(directory(), **selected, cache=False)
     assert data.info.node_names == ("number", "charge=-1", "charge=0", "charge=0.5", "charge=1e-3")
     assert data.info.edge_names == ("constant",)
     with pytest.raises(ConfigError, match="node_labels must be a list of column names"):
-        load_csv(folder(), node_labels=[3])
+        load_csv(directory(), node_labels=[3])
 
 
-def test_large_integers_and_leading_zeros_are_exact(folder):
+def test_large_integers_and_leading_zeros_are_exact(directory):
     big = str(2**53 + 1)
     nodes = "graph,node,number,code\na,x,{0},007\na,y,1,7\na,z,1,7\nb,1,1,7\nb,2,1,7\n"
-    data = load_csv(folder(nodes=nodes.format(big)), cache=False)
+    data = load_csv(directory(nodes=nodes.format(big)), cache=False)
     assert f"number={big}" in data.info.node_names and {"code=007", "code=7"} <= set(data.info.node_names)
     with pytest.raises(
         DataError, match=f"nodes.csv, line 2: column 'number' holds {big}, an integer too large"
     ):
-        load_csv(folder(nodes=nodes.format(big)), node_attributes=["number"])
+        load_csv(directory(nodes=nodes.format(big)), node_attributes=["number"])
     with pytest.raises(
         DataError, match="line 2: column 'number' holds 9007199254740993, an integer too large"
     ):
-        load_csv(folder(nodes=nodes.format(big).replace("y,1", "y,0.5")))
+        load_csv(directory(nodes=nodes.format(big).replace("y,1", "y,0.5")))
 
 
-def test_integral_classes(folder):
-    data = load_csv(folder(graphs="id,label\na,10\nb,9.0\n"), cache=False)
+def test_integral_classes(directory):
+    data = load_csv(directory(graphs="id,label\na,10\nb,9.0\n"), cache=False)
     assert data.info.class_names == ("9", "10") and data.labels.tolist() == [1, 0]
 
 
-def test_labels_are_optional_for_prediction(folder):
+def test_labels_are_optional_for_prediction(directory):
     for graphs in ("id\na\nb\n", "id,label\na,\nb,NaN\n"):
-        arrays = read_csv_graphs(folder(graphs=graphs), need_labels=False)
+        arrays = read_csv_graphs(directory(graphs=graphs), need_labels=False)
         assert arrays.graph_labels is None or arrays.graph_labels.tolist() == [None, None]
 
 
-def test_tables_without_edges(folder):
-    data = load_csv(folder(edges="graph,source,target\n"), cache=False)
+def test_tables_without_edges(directory):
+    data = load_csv(directory(edges="graph,source,target\n"), cache=False)
     assert len(data.src) == 0 and data.info.edge_names == ("constant",)
 
 
@@ -250,15 +250,15 @@ BAD = {
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD.keys())
-def test_errors_name_file_and_line(folder, change, message):
-    place = folder(**change)
+def test_errors_name_file_and_line(directory, change, message):
+    place = directory(**change)
     with pytest.raises(DataError) as caught:
         load_csv(place)
     assert message in str(caught.value) and "\n" not in str(caught.value) and str(place) in str(caught.value)
 
 
-def test_faults_of_options(folder, tmp_path):
-    place = folder()
+def test_errors_of_options(directory, tmp_path):
+    place = directory()
     with pytest.raises(
         DataError, match="nodes.csv has no column 'mass', only 'graph'.*dataset.node_labels or"
     ):
@@ -275,13 +275,13 @@ def test_faults_of_options(folder, tmp_path):
         load_csv(place, split_column="split")
     many = "id,label\n" + "".join(f"g{i},{i}\n" for i in range(30))
     with pytest.raises(DataError, match="'label' has 30 different values in 30 rows"):
-        load_csv(folder(graphs=many))
+        load_csv(directory(graphs=many))
 
 
-def test_damaged_tables_are_read_or_an_error(folder):
+def test_damaged_tables_are_read_or_an_error(directory):
     """Bytes are dropped, doubled, exchanged and set at random places of the three files."""
     rng = random.Random(0)
-    refused = 0
+    errors = 0
     for _ in range(150):
         changes = {}
         for name in rng.sample(sorted(GOOD), rng.randint(1, 2)):
@@ -300,9 +300,9 @@ def test_damaged_tables_are_read_or_an_error(folder):
                 data = data or bytearray(b"\n")
             changes[name] = bytes(data)
         try:
-            arrays = read_csv_graphs(folder(**changes), need_labels=False)
+            arrays = read_csv_graphs(directory(**changes), need_labels=False)
             assert len(arrays.ids) == arrays.graphs and len(arrays.src) == len(arrays.dst)
         except DataError as error:
-            refused += 1
+            errors += 1
             assert "\n" not in str(error)
-    assert 20 < refused < 145
+    assert 20 < errors < 145

@@ -55,13 +55,13 @@ def small(tmp_path):
     """Write the small dataset (with changes) and give its root."""
 
     def write(name="S", **changes):
-        folder = tmp_path / "data" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in folder.iterdir():
+        directory = tmp_path / "data" / name
+        directory.mkdir(parents=True, exist_ok=True)
+        for file in directory.iterdir():
             file.unlink()
         for suffix, text in (SMALL | changes).items():
             if text is not None:
-                (folder / f"{name}_{suffix}.txt").write_text(text)
+                (directory / f"{name}_{suffix}.txt").write_text(text)
         return tmp_path / "data"
 
     return write

@@ -30,12 +30,12 @@ def mutag():
 
 @pytest.fixture(scope="module")
 def mutag_files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tu") / "MUTAG"
-    folder.mkdir()
+    directory = tmp_path_factory.mktemp("tu") / "MUTAG"
+    directory.mkdir()
     raw = find_raw("MUTAG", url=None)
     for suffix, content in raw.contents.items():
-        (folder / f"MUTAG_{suffix}.txt").write_bytes(content)
-    return folder
+        (directory / f"MUTAG_{suffix}.txt").write_bytes(content)
+    return directory
 
 
 def rings(count=10):
@@ -82,7 +82,7 @@ def test_dgl_files(saved):
     assert unlabelled.graph_labels is None
 
 
-def test_faults_of_dgl_files(saved, tmp_path):
+def test_errors_of_dgl_files(saved, tmp_path):
     classes = torch.arange(10) % 2
     with pytest.raises(
         ConfigError, match=r"several tensors \(a, b\): select the classes with dataset.target=NAME"
@@ -144,15 +144,15 @@ def test_damaged_dgl_file_is_an_error_and_does_not_crash_the_process(tmp_path):
     for graph in graphs:
         graph.ndata["a"], graph.edata["b"] = torch.rand(5), torch.randint(0, 3, (8,))
     dgl.save_graphs(str(tmp_path / "whole.bin"), graphs, {"y": torch.arange(6) % 2})
-    whole, random, refused = (tmp_path / "whole.bin").read_bytes(), Random(0), 0
+    whole, random, errors = (tmp_path / "whole.bin").read_bytes(), Random(0), 0
     for _ in range(40):
         (tmp_path / "some.bin").write_bytes(damaged(whole, random))
         try:
             load_dgl_file(str(tmp_path / "some.bin"), cache=False)
         except DataError as error:
             assert "\n" not in str(error) and "some.bin" in str(error)
-            refused += 1
-    assert refused > 20
+            errors += 1
+    assert errors > 20
 
 
 def test_damaged_table_of_molecules_is_read_or_an_error(tmp_path):

@@ -101,7 +101,7 @@ def test_refinement_takes_them_too(mutag, raw, wrap):
 
 
 def path(**more):
-    """C - N - C with a bond of each kind, and whatever else is said of the nodes."""
+    """C - N - C with a bond of each kind, and further node attributes."""
     graph = nx.path_graph(3)
     for node, atom in enumerate("CNC"):
         graph.nodes[node].update(atom=atom, **{key: values[node] for key, values in more.items()})
@@ -189,10 +189,10 @@ def test_graph_without_edges_needs_no_edge_columns():
 
 def test_new_graphs_are_encoded_as_the_training_set():
     old = GraphDataset.from_graphs([path(), path()], ["x", "y"])
-    strange = path()
-    strange.nodes[0]["atom"] = "Se"
+    selenium = path()
+    selenium.nodes[0]["atom"] = "Se"
     new = GraphDataset.from_graphs(
-        [strange, path()], ["y", None], vocabulary=old.vocabulary, class_names=old.info.class_names
+        [selenium, path()], ["y", None], vocabulary=old.vocabulary, class_names=old.info.class_names
     )
     assert new.node_feats.tolist()[:3] == [[0, 0], [0, 1], [1, 0]] and new.labels.tolist() == [1, -1]
     assert new.unseen == {"node atom=Se": 1}
@@ -246,7 +246,7 @@ BAD = {
         [0, 1],
         "graph 1, node 1: node column 'x' holds 1e+39",
     ),
-    "word among reals": (
+    "string among reals": (
         [path(x=[0.5, "?", 1])],
         [0],
         "graph 0, node 1: node column 'x' holds '?' among real",

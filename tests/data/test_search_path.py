@@ -24,57 +24,57 @@ from egin_dgl.errors import ConfigError, DataError
 FILES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}
 
 
-def write_folder(folder, name="TINY", mark=""):
-    folder.mkdir(parents=True)
+def write_directory(directory, name="TINY", mark=""):
+    directory.mkdir(parents=True)
     for suffix, text in FILES.items():
-        (folder / f"{name}_{suffix}.txt").write_text(text)
-    (folder / f"{name}_node_labels.txt").write_text(mark or "0\n0\n0\n")
-    return folder
+        (directory / f"{name}_{suffix}.txt").write_text(text)
+    (directory / f"{name}_node_labels.txt").write_text(mark or "0\n0\n0\n")
+    return directory
 
 
-def zipped(name="TINY", folder="TINY/", extra=()):
+def zipped(name="TINY", directory="TINY/", extra=()):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for suffix, text in FILES.items():
-            archive.writestr(f"{folder}{name}_{suffix}.txt", text)
+            archive.writestr(f"{directory}{name}_{suffix}.txt", text)
         for member in extra:
             archive.writestr(member, "x")
     return buffer.getvalue()
 
 
 def ok(body, claim=None):
-    """A handler's answer: this body, with a Content-Length that may lie."""
+    """A handler that sends this body, with a Content-Length that may lie."""
 
-    def answer(handler):
+    def respond(handler):
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body) if claim is None else claim))
         handler.end_headers()
         handler.wfile.write(body)
 
-    return answer
+    return respond
 
 
 def status(code, location=None):
-    def answer(handler):
+    def respond(handler):
         handler.send_response(code)
         if location:
             handler.send_header("Location", location)
         handler.send_header("Content-Length", "0")
         handler.end_headers()
 
-    return answer
+    return respond
 
 
 @pytest.fixture
 def serve():
-    """Start real servers; each answers its n-th request with its n-th answer, and the last one from then on."""
+    """Start real servers; each handles its n-th request with its n-th response, and the last one from then on."""
     servers = []
 
-    def start(*answers, tls=None):
+    def start(*responses, tls=None):
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 server.paths.append(self.path)
-                answers[min(len(server.paths), len(answers)) - 1](self)
+                responses[min(len(server.paths), len(responses)) - 1](self)
 
             def log_message(self, *arguments):
                 pass
@@ -110,18 +110,18 @@ def stray(tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["TINY", "TINY/raw"])
-def test_folder_layouts(tmp_path, layout):
-    folder = write_folder(tmp_path / "data" / layout)
+def test_directory_layouts(tmp_path, layout):
+    directory = write_directory(tmp_path / "data" / layout)
     raw = find_raw("TINY", tmp_path / "data", url=None)
     assert raw.contents["A"] == FILES["A"].encode()
     assert raw.contents.get("edge_labels") is None
-    assert raw.path("A") == str(folder / "TINY_A.txt")
-    assert str(folder) in raw.origin
+    assert raw.path("A") == str(directory / "TINY_A.txt")
+    assert str(directory) in raw.origin
 
 
 @pytest.mark.parametrize("inside", ["TINY/", "", "TINY/raw/"])
 def test_zip_is_read_in_memory(tmp_path, inside):
-    (tmp_path / "TINY.zip").write_bytes(zipped(folder=inside))
+    (tmp_path / "TINY.zip").write_bytes(zipped(directory=inside))
     raw = find_raw("TINY", tmp_path, url=None)
     assert raw.contents["graph_labels"] == FILES["graph_labels"].encode()
     assert raw.path("A") == f"{tmp_path}/TINY.zip:{inside}TINY_A.txt"
@@ -131,7 +131,7 @@ def test_zip_is_read_in_memory(tmp_path, inside):
 def test_order_is_root_environment_cache_bundle(tmp_path, monkeypatch):
     marks = {"root": "1\n1\n1\n", "environment": "2\n2\n2\n", "cache/raw": "3\n3\n3\n"}
     for place, mark in marks.items():
-        write_folder(tmp_path / place / "MUTAG", "MUTAG", mark)
+        write_directory(tmp_path / place / "MUTAG", "MUTAG", mark)
     monkeypatch.setenv("EGIN_DATA_ROOT", str(tmp_path / "environment"))
 
     def found(root=None):
@@ -183,9 +183,9 @@ def test_invalid_names(name):
 
 
 def test_digest_depends_on_content_only(tmp_path):
-    write_folder(tmp_path / "a" / "TINY")
-    write_folder(tmp_path / "b" / "TINY" / "raw")
-    write_folder(tmp_path / "c" / "TINY", mark="9\n9\n9\n")
+    write_directory(tmp_path / "a" / "TINY")
+    write_directory(tmp_path / "b" / "TINY" / "raw")
+    write_directory(tmp_path / "c" / "TINY", mark="9\n9\n9\n")
     digests = [find_raw("TINY", tmp_path / place, url=None).digest() for place in "abc"]
     assert digests[0] == digests[1] != digests[2]
 
@@ -228,7 +228,7 @@ def test_zip_with_a_flipped_byte(tmp_path):
 
 
 def test_zip_of_something_else(tmp_path):
-    (tmp_path / "TINY.zip").write_bytes(zipped(name="OTHER", folder="OTHER/"))
+    (tmp_path / "TINY.zip").write_bytes(zipped(name="OTHER", directory="OTHER/"))
     with pytest.raises(DataError, match="no file TINY_A.txt"):
         find_raw("TINY", tmp_path, url=None)
 
@@ -307,9 +307,9 @@ def test_size_limit(tmp_path, serve):
                 handler.wfile.write(b"x" * 65536)
                 sent.append(block)
 
-    for answer in (ok(b"x", claim=10**12), too_much):
+    for respond in (ok(b"x", claim=10**12), too_much):
         with pytest.raises(DataError, match="larger than 300000 bytes"):
-            download("TINY", tmp_path / "cache" / "TINY.zip", serve(answer).url, max_bytes=300_000, pause=0)
+            download("TINY", tmp_path / "cache" / "TINY.zip", serve(respond).url, max_bytes=300_000, pause=0)
     assert len(sent) < 1000 and not stray(tmp_path)
 
 
@@ -350,9 +350,9 @@ def test_https_is_not_redirected_to_http(tmp_path, serve, monkeypatch):
 
 
 def dripping(part, pause=0.02):
-    """An answer that never ends, in its head or in its body."""
+    """An respond that never ends, in its head or in its body."""
 
-    def answer(handler):
+    def respond(handler):
         if part == "body":
             handler.send_response(200)
             handler.end_headers()
@@ -363,7 +363,7 @@ def dripping(part, pause=0.02):
                 handler.wfile.write(b"x")
                 time.sleep(pause)
 
-    return answer
+    return respond
 
 
 @pytest.mark.parametrize("part", ["head", "body"])
@@ -402,7 +402,7 @@ def test_error_in_a_cached_zip_names_the_remedy(tmp_path, monkeypatch):
 
 
 def test_unwritable_cache_is_a_warning(tmp_path, serve, monkeypatch, caplog):
-    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "file").write_text("no directory")
     monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "file"))
     monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
     assert len(load_tu("TINY", url=serve(ok(zipped())).url)) == 2

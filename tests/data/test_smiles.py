@@ -142,7 +142,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("options", "kind", "message"), BAD.values(), ids=BAD.keys())
-def test_faults_of_options(table, options, kind, message):
+def test_errors_of_options(table, options, kind, message):
     with pytest.raises(kind, match=message):
         load_smiles(table(), **{"target": "activity"} | options)
 

@@ -31,7 +31,7 @@ def test_chunks_are_rows_of_the_table(table, size):
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     {
         "a,b\n1,2,3\n4,5,6\n": "line 2: 3 fields where the header has 2",
         "a,b\n1,2\n3,4,5\n": "line 3: 3 fields where the header has 2",
@@ -41,8 +41,8 @@ def test_chunks_are_rows_of_the_table(table, size):
         "\na,b\n": "is empty; its first line must name its columns",
     }.items(),
 )
-def test_errors_name_the_line(table, text, fault):
-    with pytest.raises(DataError, match=fault):
+def test_errors_name_the_line(table, text, error):
+    with pytest.raises(DataError, match=error):
         list(read_chunks(table(text), 2))
 
 

@@ -32,11 +32,11 @@ FULL = GOOD | {
 @pytest.fixture
 def read(tmp_path):
     def write_and_read(files, **options) -> GraphArrays:
-        folder = tmp_path / "T"
-        folder.mkdir()
+        directory = tmp_path / "T"
+        directory.mkdir()
         for suffix, content in files.items():
             data = content if isinstance(content, bytes) else content.encode()
-            (folder / f"T_{suffix}.txt").write_bytes(data)
+            (directory / f"T_{suffix}.txt").write_bytes(data)
         return read_tu(find_raw("T", tmp_path, url=None), **options)
 
     return write_and_read
@@ -280,17 +280,17 @@ def test_every_edge_of_a_large_set_is_read():
 
 
 def test_damaged_files_are_read_or_an_error(tmp_path):
-    random, folder, refused = Random(0), tmp_path / "T", 0
-    folder.mkdir()
+    random, directory, errors = Random(0), tmp_path / "T", 0
+    directory.mkdir()
     for _ in range(100):
         broken = random.sample(sorted(FULL), random.randint(1, 2))
         for suffix, text in FULL.items():
             content = damaged(text.encode(), random) if suffix in broken else text.encode()
-            (folder / f"T_{suffix}.txt").write_bytes(content)
+            (directory / f"T_{suffix}.txt").write_bytes(content)
         try:
             arrays = read_tu(find_raw("T", tmp_path, url=None))
             assert len(arrays.src) == len(arrays.dst) and len(arrays.ids) == arrays.graphs
         except DataError as error:
-            assert "\n" not in str(error) and str(folder) in str(error)
-            refused += 1
-    assert refused > 50
+            assert "\n" not in str(error) and str(directory) in str(error)
+            errors += 1
+    assert errors > 50

@@ -1,6 +1,6 @@
 """Lists of graphs of other libraries → GraphArrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -136,25 +136,19 @@ def _split_columns(field: str, parts: list, names: list[str], owner: str) -> dic
 def _parse_classes(labels: object, names: Sequence[str]) -> np.ndarray:
     """One class for each graph: integers, strings, or None where unknown; (G,) objects."""
     labels = to_numpy(labels)
-    if isinstance(labels, (str, Mapping)) or getattr(labels, "ndim", 1) == 0:
+    if (
+        isinstance(labels, (str, Mapping))
+        or not isinstance(labels, Iterable)
+        or getattr(labels, "ndim", 1) == 0
+    ):
         raise DataError(f"labels must be a list, one class for each graph, got {type(labels).__name__}")
-    try:
-        values = [_parse_class(label) for label in labels]  # type: ignore[attr-defined]
-    except TypeError:
-        raise DataError(
-            f"labels must be a list, one class for each graph, got {type(labels).__name__}"
-        ) from None
+    values = [_parse_class(label) for label in labels]
     if len(values) != len(names):
         raise DataError(f"there are {len(names)} graphs and {len(values)} labels")
     for name, value in zip(names, values, strict=True):
         if not isinstance(value, (int, str, type(None))):
-            shown = (
-                value
-                if isinstance(value, (float, list, tuple, dict, set))
-                else f"of type {type(value).__name__}"
-            )
             raise DataError(
-                f"graph {name} has the label {shown}; each graph has one class here, an integer or a string "
+                f"graph {name} has the label {value!r:.60}; each graph has one class here, an integer or a string "
                 "(single-label classification)"
             )
     return object_array(values)
