@@ -58,8 +58,8 @@ def test_molecules_page_runs(run_here, tmp_path, monkeypatch, capsys):
 def test_a_split_column_gives_one_split(run_here, tmp_path):
     summary = run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)
     folds = json.loads((tmp_path / "folds.json").read_text())
-    assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["parts"]] == [24, 24, 72]
-    assert folds["parts"][0][:3] == [4, 9, 14]
+    assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["folds"]] == [24, 24, 72]
+    assert folds["folds"][0][:3] == [4, 9, 14]
     assert (
         run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)["protocols"] == summary["protocols"]
     )

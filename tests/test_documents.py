@@ -26,7 +26,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
 from egin_dgl.cli.main import COMMANDS
-from egin_dgl.cli.user_config import split_config_dir
+from egin_dgl.cli.user_config import search_path, split_config_dir
 from egin_dgl.errors import ConfigError, TrainingError
 
 REGISTER = load_register(ROOT / "docs" / "blocks.yaml")

@@ -41,8 +41,8 @@ def test_audit_prints_a_table_and_json(ewl):
 
 def test_compare_names_the_depth_and_the_colours(ewl):
     done = ewl("compare", "dataset=bonds", "0", "1")
-    assert "1-WL does not tell them apart" in done.stdout and "an exact search does" in done.stdout
-    assert "E-WL tells them apart at depth 1, colour" in done.stdout
+    assert "1-WL does not distinguish them" in done.stdout and "an exact search does" in done.stdout
+    assert "E-WL distinguishes them at depth 1, colour" in done.stdout
 
 
 def test_draw_writes_a_picture(ewl, tmp_path):

@@ -165,7 +165,7 @@ def test_avx2_warns_on_other_processors(tmp_path):
 
 
 def test_error_in_a_fresh_process_is_raised_here(tmp_path):
-    with pytest.raises(ConfigError, match="cv.k must be a number from 2 to the 60 graphs"):
+    with pytest.raises(ConfigError, match="cv.k must be an integer from 2 to 60"):
         run_here(tmp_path, *SMALL, "cv.k=100", "reproducible=any")
 
 

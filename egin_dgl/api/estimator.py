@@ -167,7 +167,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         if not 0 < self.validation <= 0.5:
             raise ConfigError(f"validation must be a fraction from 0 to 0.5, got {self.validation!r}")
         k = min(round(1 / self.validation), len(dataset))
-        chosen = make_folds(dataset.labels.numpy(), k, self.seed).parts[0]
+        chosen = make_folds(dataset.labels.numpy(), k, self.seed).indices[0]
         return Split(np.setdiff1d(everything, chosen), chosen, NO_GRAPHS)
 
 

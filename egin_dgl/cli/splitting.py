@@ -27,14 +27,14 @@ def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple
         folds = load_folds(cv["folds_file"], labels, dataset.info.name)
     elif saved := load_saved_folds(run, dataset):
         folds = saved
-    elif dataset.parts:
-        folds = folds_from_column(dataset.parts, labels, settings["seed"], dataset.info.name)
+    elif dataset.splits:
+        folds = folds_from_column(dataset.splits, labels, settings["seed"], dataset.info.name)
     else:
         groups = split_groups(dataset, cv)
         folds = make_folds(labels, cv["k"], settings["seed"], dataset.info.name, groups, cv["repeats"])
     warn_missing_classes(folds, dataset, by_groups=bool(cv.get("split_by")))
     chosen = cv.get("fold")
-    every = [0] if folds.fixed else range(len(folds.parts))
+    every = [0] if folds.fixed else range(len(folds.indices))
     numbers = every if chosen is None else fold_numbers(chosen)
     splits = {number: folds.split(number, cv["validation"]) for number in numbers}
     folds.save(run.folds, dataset.ids)
@@ -60,7 +60,7 @@ def check_split_options(dataset: GraphDataset, cv: Mapping) -> None:
     options = {"folds_file": cv["folds_file"], "split_by": cv.get("split_by")}
     options |= {"group_duplicates": cv["group_duplicates"], "repeats": cv["repeats"] != 1}
     others = [f"cv.{option}" for option, used in options.items() if used]
-    if dataset.parts and others:
+    if dataset.splits and others:
         raise ConfigError(f"dataset.split_column defines the splits: leave out {', '.join(others)}")
 
 
@@ -103,7 +103,7 @@ def warn_missing_classes(folds: Folds, dataset: GraphDataset, by_groups: bool = 
         by_groups: warn of smaller classes as well, which groups distribute less evenly than stratified folds.
     """
     labels = dataset.labels.numpy()
-    counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.parts])
+    counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.indices])
     sizes = counts.sum(axis=0) // folds.repeats
     for small in np.flatnonzero(sizes < folds.k) if by_groups else ():
         name, present = dataset.info.class_names[small], np.flatnonzero(counts[:, small])

@@ -1,11 +1,11 @@
-"""Graphs with information on their edges: where they come from and how they become tensors."""
+"""Datasets of graphs with edge features: readers, encoding, splits."""
 
 from importlib import import_module
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.prepare import load_tu
 from egin_dgl.data.readers.synthetic import bonds
+from egin_dgl.data.readers.tu import load_tu
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.data.vocabulary import Vocabulary
 

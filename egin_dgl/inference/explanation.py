@@ -144,7 +144,7 @@ def make_subgraphs(
         edge_feats=graph.edge_feats[torch.cat(edges)],
         digest="",
         ids=(),
-        parts=(),
+        splits=(),
         smiles=(),
     )
 
@@ -216,6 +216,6 @@ def one_graph(dataset: GraphDataset, number: int) -> GraphDataset:
         edge_feats=dataset.edge_feats[edges],
         digest="",
         ids=(dataset.names[number],),
-        parts=dataset.parts[number : number + 1],
+        splits=dataset.splits[number : number + 1],
         smiles=dataset.smiles[number : number + 1],
     )

@@ -68,7 +68,7 @@ class TrainedFold:
         if isinstance(model, KernelMachine):
             attributes, decimals = model.kernel.attributes, model.kernel.decimals
             graphs = as_graph_set(self.transform(dataset), attributes=attributes, decimals=decimals)
-            return model.scores(graphs, self.info.classes)
+            return model.logits(graphs, self.info.classes)
         return self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
 
     def predict_proba(self, dataset: GraphDataset) -> Tensor:

@@ -124,7 +124,7 @@ def natural_key(name: str) -> list[str | int]:
 def read_run(path: Path) -> Run:
     folder, problems = RunDir(path), list[str]()
     record = read_json(folder.run_json, RECORD, problems)
-    folds = read_json(folder.folds, {"k": int, "parts": list}, problems)
+    folds = read_json(folder.folds, {"k": int, "folds": list}, problems)
     spec = RunSpec.from_json(record) if record else RunSpec({})
     shape = fold_shape(spec.settings, folds)
     k, repeats = shape or (0, 1)
@@ -144,7 +144,7 @@ def read_run(path: Path) -> Run:
         k=k,
         repeats=repeats,
         fixed=folds.get("fixed") is True,
-        folds_hash=hash_parts(folds["parts"]) if shape and folds else None,
+        folds_hash=hash_parts(folds["folds"]) if shape and folds else None,
         data_hash=record.get("data_sha256") if shape else None,
         results=results,
         error=None if error is None else escape_control(error),
@@ -169,7 +169,7 @@ def read_fold(folder: FoldDir, problems: list[str]) -> FoldResult | None:
 def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
     """Return k and repeats of folds.json, or else of the settings; None if neither has them."""
     if folds and folds["k"] > 0:
-        return (folds["k"], len(folds["parts"]) // folds["k"]) if settings else None
+        return (folds["k"], len(folds["folds"]) // folds["k"]) if settings else None
     cv = settings.get("cv")
     k, repeats = (cv.get("k"), cv.get("repeats", 1)) if isinstance(cv, dict) else (None, None)
     if isinstance(k, int) and isinstance(repeats, int) and k > 0 and repeats > 0:

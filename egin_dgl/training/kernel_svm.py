@@ -57,8 +57,10 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
                 counts["train"], labels[job.split.train].numpy()
             )
             # Decide with the saved form: almost tied pairs depend on the last digit.
-            machine = KernelMachine.of(kernel, fitted)
-            logits = {name: machine.decide(rows, dataset.info.classes) for name, rows in counts.items()}
+            machine = KernelMachine.from_pipeline(kernel, fitted)
+            logits = {
+                name: machine.logits_from_counts(rows, dataset.info.classes) for name, rows in counts.items()
+            }
             metrics = {
                 name: loss_and_accuracy(logits[name], labels[getattr(job.split, name)]) for name in counts
             }

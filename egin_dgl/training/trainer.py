@@ -133,7 +133,9 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
 def prepare_data(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeModel, dict]:
     """Fit sizes and transforms on the training set; return the data, the model's constructor, and metadata to save."""
     train = job.split.train
-    dataset = dataset.measured_on(train)  # a model may depend on the sizes of its training graphs
+    dataset = dataset.with_training_statistics(
+        train
+    )  # a model may depend on the sizes of its training graphs
     info, transforms = asdict(dataset.info), dict[str, dict]()
     make_model = job.recipe.make_model
     for fit in job.recipe.transforms:
