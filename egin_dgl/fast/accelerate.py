@@ -92,7 +92,7 @@ class AcceleratedModel:
             return None
         heads = [head for head in model.heads if type(head) is nn.Linear]
         blocks = [
-            find_blocks(layer.mlp, norm, training)
+            find_norm_blocks(layer.mlp, norm, training)
             for layer, norm in zip(self.layers, model.norms, strict=True)
         ]
         if len(heads) < len(model.heads) or not all(blocks):
@@ -108,7 +108,7 @@ class AcceleratedModel:
         return self.model.scale
 
 
-def find_blocks(mlp: nn.Module, last_norm: nn.Module, training: bool) -> list[NormBlock]:
+def find_norm_blocks(mlp: nn.Module, last_norm: nn.Module, training: bool) -> list[NormBlock]:
     """The MLP of a layer and the normalisation after it as blocks; empty where they are not fusible."""
     if type(mlp) is not MLP or training and any(step.p for step in mlp if isinstance(step, nn.Dropout)):
         return []
