@@ -1,7 +1,5 @@
 """Which models are accelerated, and how: layer by layer with autograd, or fused."""
 
-from collections.abc import Iterator
-
 import torch
 from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
@@ -93,14 +91,13 @@ class AcceleratedModel:
         if type(model.readout) is MaxPooling or not 0 <= model.dropout.p < 1:
             return None
         heads = [head for head in model.heads if type(head) is nn.Linear]
-        layers = []
-        for layer, norm in zip(self.layers, model.norms, strict=True):
-            blocks = list(find_blocks(layer.mlp, norm, training))
-            layers.append(FusedLayer(layer, [block for block in blocks if block is not None]))
-            if None in blocks:
-                return None
-        if len(heads) < len(model.heads):
+        blocks = [
+            find_norm_blocks(layer.mlp, norm, training)
+            for layer, norm in zip(self.layers, model.norms, strict=True)
+        ]
+        if len(heads) < len(model.heads) or not all(blocks):
             return None
+        layers = [FusedLayer(*pair) for pair in zip(self.layers, blocks, strict=True)]
         dropout = model.dropout.p if model.dropout.training else 0.0
         return FusedNetwork(layers, FusedHeads(heads, dropout), self.pooling_factor)
 
@@ -111,18 +108,17 @@ class AcceleratedModel:
         return self.model.scale
 
 
-def find_blocks(mlp: nn.Module, last_norm: nn.Module, training: bool) -> Iterator[NormBlock | None]:
-    """The MLP of a layer and the normalisation after it as blocks; None for what is not fusible."""
+def find_norm_blocks(mlp: nn.Module, last_norm: nn.Module, training: bool) -> list[NormBlock]:
+    """The MLP of a layer and the normalisation after it as blocks; empty where they are not fusible."""
     if type(mlp) is not MLP or training and any(step.p for step in mlp if isinstance(step, nn.Dropout)):
-        yield None
-        return
+        return []
     steps = [step for step in mlp if not isinstance(step, nn.Dropout)]
     linears, norms, activations = steps[::3], [*steps[1::3], last_norm], steps[2::3]
     if len(linears) != len(norms) or any(type(activation) is not nn.ReLU for activation in activations):
-        yield None
-        return
-    for linear, norm in zip(linears, norms, strict=True):
-        yield NormBlock.build(linear, norm, training)
+        return []
+    pairs = zip(linears, norms, strict=True)
+    blocks = [block for pair in pairs if (block := NormBlock.build(*pair, training)) is not None]
+    return blocks if len(blocks) == len(linears) else []
 
 
 def has_gradient_hooks(weight: Tensor) -> bool:

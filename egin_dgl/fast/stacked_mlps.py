@@ -29,7 +29,7 @@ class StackedEdgeMLPs:
         if not layers or not all(type(layer) is FastEGINE and not layer.has_eps for layer in layers):
             return None
         mlps = [layer.layer.edge_mlp for layer in layers]
-        if not all(type(mlp) is MLP and all(map(is_plain, mlp)) for mlp in mlps):
+        if not all(type(mlp) is MLP and all(map(is_stackable, mlp)) for mlp in mlps):
             return None
         shapes = {tuple(linear.weight.shape for linear in linears(mlp)) for mlp in mlps}
         return cls(mlps) if len(shapes) == 1 else None
@@ -74,7 +74,7 @@ class StackedEdgeMLPs:
         return h.transpose(0, 1).flatten(1)
 
 
-def is_plain(step: nn.Module) -> bool:
+def is_stackable(step: nn.Module) -> bool:
     return type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
 
 

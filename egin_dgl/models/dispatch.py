@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import torch
-from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
@@ -20,13 +19,6 @@ from egin_dgl.data.loader import Batch
 LossFn: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 # Loss and logits of a batch; the gradients are added to those of the weights.
 TrainStep: TypeAlias = Callable[[Batch, LossFn], tuple[Tensor, Tensor] | None]
-
-
-@runtime_checkable
-class EmbeddingModel(Protocol):
-    """A model with embeddings, as `GraphModel` declares them."""
-
-    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor: ...
 
 
 def forward_batch(model: nn.Module, batch: Batch, fast: bool = True) -> Tensor:
@@ -42,11 +34,12 @@ def embed_batch(model: nn.Module, batch: Batch, fast: bool = True) -> Tensor:
     accelerated = find_accelerated(model, batch, fast)
     if accelerated is not None:
         return accelerated.embeddings(batch)
-    if not isinstance(model, EmbeddingModel):
+    embed = getattr(model, "embed", None)
+    if not callable(embed):
         raise AttributeError(
             f"{type(model).__name__} has no embeddings: define embed(graph, node_feats, edge_feats) as models.GraphModel does"
         )
-    return model.embed(batch.graph, batch.node_feats, batch.edge_feats)
+    return embed(batch.graph, batch.node_feats, batch.edge_feats)
 
 
 def make_train_step(model: nn.Module, fast: bool = True) -> TrainStep:
