@@ -65,7 +65,9 @@ def average_monitor(history: History, record: EpochRecord, window: int) -> Epoch
     best window is a better choice.
     """
     recent = [*history[max(0, len(history) + 1 - window) :], record]
-    if len(recent) < window:
-        return record
-    score = math.fsum(r.val_score for r in recent) / window
-    return replace(record, monitor_score=score, monitor_loss=math.fsum(r.val_loss for r in recent) / window)
+    full = len(recent) == window
+    return replace(
+        record,
+        monitor_score=math.fsum(r.val_score for r in recent) / window if full else math.nan,
+        monitor_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
+    )
