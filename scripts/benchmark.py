@@ -5,7 +5,7 @@
     python scripts/benchmark.py cross_validation   # whole ten-fold cross-validations against PyG
     python scripts/benchmark.py arithmetic   # training under reproducible=avx2 and any
     python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
-    python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL; --without its tricks
+    python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL
 
 What follows the name goes to the benchmark; --help lists it.
 """

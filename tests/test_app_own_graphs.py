@@ -58,8 +58,8 @@ def test_the_walk_from_a_table_of_molecules_to_reasons(run_here, tmp_path, monke
 def test_named_parts_are_one_split(run_here, tmp_path):
     summary = run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)
     folds = json.loads((tmp_path / "folds.json").read_text())
-    assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["parts"]] == [24, 24, 72]
-    assert folds["parts"][0][:3] == [4, 9, 14]
+    assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["folds"]] == [24, 24, 72]
+    assert folds["folds"][0][:3] == [4, 9, 14]
     assert (
         run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)["protocols"] == summary["protocols"]
     )

@@ -16,7 +16,7 @@ from egin_dgl.cli.commands import ewl, table
 from egin_dgl.cli.main import COMMANDS
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS
-from egin_dgl.ewl.rounds import METHODS
+from egin_dgl.ewl.refinement import METHODS
 
 USER_CONFIG = ROOT / "examples" / "own_model"
 SOURCES = ("egin_dgl", "conf", "pyproject.toml", "setup.py", "README.md", "LICENSE")

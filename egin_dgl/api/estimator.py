@@ -152,7 +152,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         if not 0 < self.validation <= 0.5:
             raise ConfigError(f"validation must be a share from 0 to 0.5, got {self.validation!r}")
         parts = min(round(1 / self.validation), len(dataset))
-        chosen = make_folds(dataset.labels.numpy(), parts, self.seed).parts[0]
+        chosen = make_folds(dataset.labels.numpy(), parts, self.seed).indices[0]
         return Split(np.setdiff1d(everything, chosen), chosen, NONE)
 
 

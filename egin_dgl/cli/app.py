@@ -110,14 +110,14 @@ def cut(dataset: GraphDataset, cfg: DictConfig, run: RunDir) -> tuple[Folds, dic
         folds = load_folds(cfg.cv.folds_file, labels, dataset.info.name)
     elif before := folds_before(run, dataset):
         folds = before
-    elif dataset.parts:
-        folds = folds_from_column(dataset.parts, labels, cfg.seed, dataset.info.name)
+    elif dataset.splits:
+        folds = folds_from_column(dataset.splits, labels, cfg.seed, dataset.info.name)
     else:
         groups = groups_of(dataset, cfg.cv)
         folds = make_folds(labels, cfg.cv.k, cfg.seed, dataset.info.name, groups, cfg.cv.repeats)
     warn_of(folds, dataset, by_groups=bool(cfg.cv.get("split_by")))
     chosen = mapping_of(cfg.cv).get("fold")
-    every = [0] if folds.fixed else range(len(folds.parts))
+    every = [0] if folds.fixed else range(len(folds.indices))
     numbers = every if chosen is None else fold_numbers(chosen)
     splits = {number: folds.split(number, cfg.cv.validation) for number in numbers}
     folds.save(run.folds, dataset.ids)

@@ -31,7 +31,7 @@ def check_cutting(dataset: GraphDataset, cv: DictConfig) -> None:
         )
         if used
     ]
-    if dataset.parts and others:
+    if dataset.splits and others:
         raise ConfigError(
             f"dataset.split_column says which graph is in which part: leave out {', '.join(others)}"
         )
@@ -75,7 +75,7 @@ def warn_of(folds: Folds, dataset: GraphDataset, by_groups: bool = False) -> Non
     By groups, also of smaller classes: stratified parts share these out as well as can be, groups need not.
     """
     labels = dataset.labels.numpy()
-    counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.parts])
+    counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.indices])
     sizes = counts.sum(axis=0) // folds.repeats
     for small in np.flatnonzero(sizes < folds.k) if by_groups else ():
         name, homes = dataset.info.class_names[small], np.flatnonzero(counts[:, small])

@@ -1,11 +1,11 @@
-"""Graphs with information on their edges: where they come from and how they become tensors."""
+"""Datasets of graphs with edge features: readers, encoding, splits."""
 
 from importlib import import_module
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.prepare import load_tu
 from egin_dgl.data.readers.synthetic import bonds
+from egin_dgl.data.readers.tu import load_tu
 from egin_dgl.data.standardize import Standardizer
 from egin_dgl.data.vocabulary import Vocabulary
 
@@ -21,11 +21,11 @@ __all__ = [
     "load_tu",
 ]
 
-# Readers of files that take pandas are imported when they are used.
-_LATER = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": "smiles"}
+# Imported on first use, as they need pandas.
+_LAZY = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": "smiles"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"{__name__}.readers.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""A dataset for other processes: the file that holds its tensors is mapped, nothing is copied or sent.
+"""A dataset shared with worker processes through a memory-mapped file.
 
-Tensors sent to a process go through /dev/shm, of which a container may have 64 MB. Pages of a mapped file are in memory
-once, however many processes look at them.
+Tensors sent to a process go through /dev/shm, which a container may limit to 64 MB. The pages of a mapped file are in
+memory once, however many processes read them.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError
 
 from egin_dgl.data.dataset import TENSORS, GraphDataset
-from egin_dgl.data.prepare import processed
+from egin_dgl.data.prepare import cache_entry
 from egin_dgl.data.tensor_file import map_tensors, save_tensors
 from egin_dgl.errors import DataError
 from egin_dgl.files import storage_errors, temporary_beside
@@ -22,38 +22,41 @@ from egin_dgl.files import storage_errors, temporary_beside
 
 @dataclass(frozen=True)
 class MmapDataset:
-    """What is sent in place of a dataset: where its tensors are, and all else as it is."""
+    """A picklable reference to a dataset: the file of its tensors, and its other fields."""
 
     file: Path
-    rest: dict[str, Any]
+    other_fields: dict[str, Any]
 
     def open(self) -> GraphDataset:
+        """The dataset, with its tensors mapped from the file."""
         try:
-            found, _ = map_tensors(self.file)  # the cache keeps words as tensors too
+            found, _ = map_tensors(self.file)  # a cache file has further tensors
             tensors: dict[str, Any] = {name: found[name] for name in TENSORS}
         except (OSError, SafetensorError, KeyError) as error:
-            raise DataError(f"the prepared data in {self.file} cannot be read: {error}") from error
-        return GraphDataset(**tensors, **self.rest)
+            raise DataError(f"cannot read the prepared data in {self.file}: {error}") from error
+        return GraphDataset(**tensors, **self.other_fields)
 
 
 @contextmanager
-def mapped(dataset: GraphDataset, folder: Path) -> Iterator[MmapDataset]:
-    """The dataset for as long as this lasts: in its file of the cache, or else in a temporary one in `folder`."""
-    others = [field.name for field in fields(GraphDataset) if field.name not in TENSORS]
-    rest = {name: getattr(dataset, name) for name in others}
-    kept = processed(dataset.digest, dataset.info.name).path
-    if holds(kept, dataset):
-        yield MmapDataset(kept.absolute(), rest)
+def mapped(dataset: GraphDataset, directory: Path) -> Iterator[MmapDataset]:
+    """Map a dataset from its cache file, or from a temporary file in `directory` that is removed at the end."""
+    others = {
+        field.name: getattr(dataset, field.name)
+        for field in fields(GraphDataset)
+        if field.name not in TENSORS
+    }
+    cached = cache_entry(dataset.digest, dataset.info.name).path
+    if _has_tensors_of(dataset, cached):
+        yield MmapDataset(cached.absolute(), others)
         return
-    place = folder.absolute() / "dataset.safetensors"
-    with temporary_beside(place) as temporary:
+    with temporary_beside(directory.absolute() / "dataset.safetensors") as temporary:
         with storage_errors(temporary):
             save_tensors(temporary, {name: getattr(dataset, name).cpu() for name in TENSORS})
-        yield MmapDataset(temporary, rest)
+        yield MmapDataset(temporary, others)
 
 
-def holds(file: Path, dataset: GraphDataset) -> bool:
-    """Whether these are the tensors in a file: those of a dataset that was changed since are not."""
+def _has_tensors_of(dataset: GraphDataset, file: Path) -> bool:
+    """Whether a file holds these very tensors; those of a transformed dataset differ."""
     try:
         tensors, _ = map_tensors(file)
     except (OSError, SafetensorError):

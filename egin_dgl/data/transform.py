@@ -1,4 +1,4 @@
-"""What a fold learns about its features from its training part, and applies to all of its graphs."""
+"""Feature transforms that a fold fits on its training graphs and applies to all graphs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,16 +7,16 @@ from egin_dgl.data.dataset import GraphDataset
 
 
 class Transform:
-    """Fitted on training graphs; saved with the weights, so that prediction treats new graphs the same."""
+    """Base class of fitted transforms; saved with the weights, so that new graphs are transformed in the same way."""
 
     def apply(self, dataset: GraphDataset) -> GraphDataset:
-        """The dataset with other features."""
-        raise TypeError(f"{type(self).__name__} must say how it changes a dataset")
+        """The dataset with transformed features."""
+        raise NotImplementedError
 
     def to_dict(self) -> dict:
-        """Plain lists, numbers and strings, for JSON."""
-        raise TypeError(f"{type(self).__name__} must say how it is saved")
+        """The fitted state as a JSON object."""
+        raise NotImplementedError
 
     def wrap(self, make_model: Callable[..., Any]) -> Callable[..., Any]:
-        """How a model is made for the changed features, where it must know of the change."""
+        """Wrap the model factory, for transforms with learnable parameters."""
         return make_model

@@ -1,7 +1,4 @@
-"""Labels and attributes → node and edge vectors, and the vocabulary that prediction on new graphs reuses.
-
-A vector is attributes ‖ one-hot of each label column over its sorted distinct values, as in the paper.
-"""
+"""Labels and attributes → feature vectors, and the vocabulary that encodes new graphs in the same way."""
 
 import json
 from collections.abc import Mapping
@@ -9,22 +6,24 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from egin_dgl.data.arrays import GraphArrays, RawColumns, distinct
+from egin_dgl.data.arrays import GraphArrays, RawColumns, unique_labels
 from egin_dgl.data.readers.raw_files import GIB
 from egin_dgl.errors import DataError
 
-# A label column wider than this is a number or a name of its own for nearly every node, and nothing to learn from.
-MOST_LABELS = 10_000
-LARGEST = 4 * GIB  # of one feature matrix
+MAX_LABELS = 10_000  # distinct values of a label column; more of them are identifiers, not categories
+MAX_BYTES = 4 * GIB  # of one feature matrix
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What the columns of one feature matrix mean.
+class FeatureColumns:
+    """Encoding of one feature matrix: attributes ‖ one-hot of each label column over its sorted distinct values.
 
-    source says what is encoded: "data" (attributes and labels of the files), "degree" (the degree, as one label
-    column) or "constant" (a single 1). labels holds the known values of each label column. Where the columns of the
-    data have names, they are kept, and new data is read by name.
+    Args:
+        source: "data" (labels and attributes of the input), "degree" (the in-degree as one label column) or
+            "constant" (a single 1).
+        attributes: Number of attribute columns.
+        labels: Known values of each label column.
+        attribute_names, label_names: Names of the input's columns, if any; new data are then matched by name.
     """
 
     source: str = "constant"
@@ -34,86 +33,81 @@ class Columns:
     label_names: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, source: str, columns: RawColumns, what: str = "node") -> "Columns":
+    def fit(cls, source: str, columns: RawColumns, kind: str = "node") -> "FeatureColumns":
         known = []
         for number, column in enumerate(() if columns.labels is None else columns.labels.T):
-            values, _ = distinct(column)
-            if len(values) > MOST_LABELS:
+            values, _ = unique_labels(column)
+            if len(values) > MAX_LABELS:
                 name = repr(columns.label_names[number]) if columns.label_names else str(number)
                 raise DataError(
-                    f"{what} label column {name} has {len(values):,} distinct values, more than {MOST_LABELS:,} "
-                    "that labels may have; give it as an attribute or leave it out"
+                    f"{kind} label column {name} has {len(values):,} distinct values, more than {MAX_LABELS:,}; "
+                    "pass it as an attribute or leave it out"
                 )
             known.append(tuple(values))
         fitted = cls(source, columns.widths[0], tuple(known), columns.attribute_names, columns.label_names)
-        return fitted if fitted.names else cls()  # no column would leave a model nothing to multiply
+        return fitted if fitted.names else cls()  # a model needs at least one feature
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Name of each feature."""
         if self.source == "constant":
             return ("constant",)
         names = list(self.attribute_names or (f"attribute{i}" for i in range(self.attributes)))
-        for column, values in zip(self._words, self.labels, strict=True):
+        for column, values in zip(self._label_names(), self.labels, strict=True):
             names += [f"{column}={value}" for value in values]
         return tuple(names)
 
-    @property
-    def _words(self) -> tuple[str, ...]:
-        """What each label column is called in the names of features."""
+    def _label_names(self) -> tuple[str, ...]:
         if self.source == "degree":
             return ("degree",)
         return self.label_names or tuple(f"label{i}" for i in range(len(self.labels)))
 
-    def encode(self, columns: RawColumns, what: str = "node") -> tuple[np.ndarray, dict[str, int], list[str]]:
-        """(rows, dim) float32; how often each label occurs that is not in the vocabulary; and notes.
+    def encode(self, columns: RawColumns, kind: str = "node") -> tuple[np.ndarray, dict[str, int], list[str]]:
+        """Features (rows, dim) float32, the count of each unknown label, and notes.
 
-        The one-hot block of an unknown label is all zero.
+        The one-hot block of an unknown label is zero.
         """
         dim = len(self.names)
-        if columns.rows * dim * 4 > LARGEST:
+        if (size := columns.rows * dim * 4) > MAX_BYTES:
             raise DataError(
-                f"the features of {columns.rows:,} {what}s in {dim:,} columns would take "
-                f"{columns.rows * dim * 4 / GIB:.0f} GiB; give labels with many values as attributes, or leave them out"
+                f"the features of {columns.rows:,} {kind}s in {dim:,} columns would take {size / GIB:.0f} GiB; "
+                "pass labels with many values as attributes, or leave them out"
             )
-        if self.source == "constant" or not columns.rows:  # without a row there may be no columns either
+        if self.source == "constant" or not columns.rows:  # without rows there may be no columns either
             return np.ones((columns.rows, dim), dtype=np.float32), {}, []
-        attributes, labels, notes = self._chosen(columns, what)
+        attributes, labels, notes = self._match(columns, kind)
         matrix = np.zeros((columns.rows, dim), dtype=np.float32)
         for number, column in enumerate(attributes):
             matrix[:, number] = column
-        start = self.attributes
-        unseen: dict[str, int] = {}
-        for word, known, column in zip(self._words, self.labels, labels, strict=True):
-            values, which = distinct(column)
-            # A column of numbers may have been one of strings, because of another graph's label, and the reverse.
-            place = {str(value): i for i, value in enumerate(known)} | {
-                value: i for i, value in enumerate(known)
-            }
-            places = np.array(
-                [place.get(value, place.get(str(value), -1)) for value in values], dtype=np.int64
-            )
-            position = places[which] if len(values) else np.zeros(0, dtype=np.int64)
-            hit = position >= 0
-            matrix[np.flatnonzero(hit), start + position[hit]] = 1
-            counts = np.bincount(which, minlength=len(values))
-            unseen |= {f"{word}={values[i]}": int(counts[i]) for i in np.flatnonzero(places < 0)}
+        start, unseen = self.attributes, dict[str, int]()
+        for name, known, column in zip(self._label_names(), self.labels, labels, strict=True):
+            values, index = unique_labels(column)
+            # A column of integers is one of strings if another graph has a string in it, and vice versa.
+            position: dict[int | str, int] = {str(value): i for i, value in enumerate(known)}
+            position |= {value: i for i, value in enumerate(known)}
+            found = [position.get(value, position.get(str(value), -1)) for value in values]
+            hot = np.array(found, dtype=np.int64)[index]
+            rows = np.flatnonzero(hot >= 0)
+            matrix[rows, start + hot[rows]] = 1
+            counts = np.bincount(index, minlength=len(values))
+            unseen |= {f"{name}={values[i]}": int(counts[i]) for i, place in enumerate(found) if place < 0}
             start += len(known)
         return matrix, unseen, notes
 
-    def _chosen(self, columns: RawColumns, what: str) -> tuple[list[np.ndarray], list[np.ndarray], list[str]]:
-        """The columns of attributes and of labels in the vocabulary's order: by name where there are names."""
+    def _match(self, columns: RawColumns, kind: str) -> tuple[list[np.ndarray], list[np.ndarray], list[str]]:
+        """Attribute and label columns in the vocabulary's order: by name if both have names, else by position."""
         given = columns.by_name()
         wanted = (*self.attribute_names, *self.label_names)
         if given and wanted:
             if missing := [name for name in wanted if name not in given]:
                 raise DataError(
-                    f"the {what}s have no column {', '.join(map(repr, missing))}, which the vocabulary has; "
-                    f"there are {', '.join(map(repr, given))}"
+                    f"the {kind}s have no column {', '.join(map(repr, missing))}, which the vocabulary has; "
+                    f"columns found: {', '.join(map(repr, given))}"
                 )
             extra = [name for name in given if name not in wanted]
-            notes = [f"{what} column(s) {', '.join(extra)} not in the vocabulary, ignored"] if extra else []
-            attributes = [_numbers(given[name], name, what) for name in self.attribute_names]
-            return attributes, [_labels(given[name]) for name in self.label_names], notes
+            notes = [f"{kind} column(s) {', '.join(extra)} not in the vocabulary, ignored"] if extra else []
+            attributes = [_as_numbers(given[name], name, kind) for name in self.attribute_names]
+            return attributes, [_as_labels(given[name]) for name in self.label_names], notes
         if columns.widths != (self.attributes, len(self.labels)):
             raise DataError(
                 f"the vocabulary has {self.attributes} attribute and {len(self.labels)} label column(s), "
@@ -125,44 +119,55 @@ class Columns:
 
 @dataclass(frozen=True)
 class Encoded:
-    """node_feats (N, D) and edge_feats (E, Q), float32; labels not in the vocabulary, and how often each occurs."""
+    """node_feats (N, D) and edge_feats (E, Q), float32; the count of each unknown label ("node atom=Se"); notes."""
 
     node_feats: np.ndarray
     edge_feats: np.ndarray
-    unseen_node_labels: Mapping[str, int] = field(default_factory=dict)
-    unseen_edge_labels: Mapping[str, int] = field(default_factory=dict)
+    unseen: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    @property
-    def unseen(self) -> dict[str, int]:
-        """Both together: "node atom=Se" and how often."""
-        sides = (("node", self.unseen_node_labels), ("edge", self.unseen_edge_labels))
-        return {f"{side} {name}": count for side, labels in sides for name, count in labels.items()}
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How node and edge vectors are made; plain JSON, so that it can lie beside a model's weights."""
+    """Encoding of node and edge features, saved as JSON with a model's weights.
 
-    node: Columns
-    edge: Columns
+    >>> import numpy as np
+    >>> from egin_dgl.data.arrays import GraphArrays, RawColumns
+    >>> atoms = RawColumns(labels=np.array([["C"], ["O"]], dtype=object), label_names=("atom",))
+    >>> arrays = GraphArrays(np.array([0, 0]), np.array([0, 1]), np.array([1, 0]), graphs=1, nodes=atoms)
+    >>> vocabulary = Vocabulary.fit(arrays)
+    >>> vocabulary.node.names, vocabulary.encode(arrays).node_feats.tolist()
+    (('atom=C', 'atom=O'), [[1.0, 0.0], [0.0, 1.0]])
+    """
+
+    node: FeatureColumns
+    edge: FeatureColumns
 
     @classmethod
     def fit(
         cls, arrays: GraphArrays, node_features: str = "degree", use_edge_features: bool = True
     ) -> "Vocabulary":
-        """Collect the values that occur; `node_features` is for data without node labels and attributes."""
-        edge = Columns.fit("data", arrays.of_edges, "edge") if use_edge_features else Columns()
-        if any(arrays.of_nodes.widths):
-            return cls(Columns.fit("data", arrays.of_nodes), edge)
-        return cls(Columns.fit("degree", _degrees(arrays)) if node_features == "degree" else Columns(), edge)
+        """Collect the values that occur; `node_features` applies to nodes without labels and attributes."""
+        edge = FeatureColumns.fit("data", arrays.edges, "edge") if use_edge_features else FeatureColumns()
+        if any(arrays.nodes.widths):
+            return cls(FeatureColumns.fit("data", arrays.nodes), edge)
+        if node_features == "degree":
+            return cls(FeatureColumns.fit("degree", _degrees(arrays)), edge)
+        return cls(FeatureColumns(), edge)
 
     def encode(self, arrays: GraphArrays) -> Encoded:
-        """Encode the same or new data; labels never seen in `fit` are counted, not refused."""
-        nodes = _degrees(arrays) if self.node.source == "degree" else arrays.of_nodes
+        """Encode the same or new graphs; unknown labels are counted."""
+        nodes = _degrees(arrays) if self.node.source == "degree" else arrays.nodes
         node_feats, unseen_nodes, node_notes = self.node.encode(nodes)
-        edge_feats, unseen_edges, edge_notes = self.edge.encode(arrays.of_edges, "edge")
-        return Encoded(node_feats, edge_feats, unseen_nodes, unseen_edges, (*node_notes, *edge_notes))
+        edge_feats, unseen_edges, edge_notes = self.edge.encode(arrays.edges, "edge")
+        notes, unseen = [*node_notes, *edge_notes], dict[str, int]()
+        for kind, counts in (("node", unseen_nodes), ("edge", unseen_edges)):
+            unseen |= {f"{kind} {name}": count for name, count in counts.items()}
+            if counts:
+                shown = ", ".join(f"{name} ({count})" for name, count in list(counts.items())[:10])
+                more = f" and {len(counts) - 10} others" if len(counts) > 10 else ""
+                notes.append(f"{sum(counts.values())} {kind} label(s) not in the vocabulary: {shown}{more}")
+        return Encoded(node_feats, edge_feats, unseen, tuple(notes))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -171,12 +176,12 @@ class Vocabulary:
     def from_json(cls, text: str) -> "Vocabulary":
         try:
             sides = {
-                side: Columns(
+                side: FeatureColumns(
                     str(value["source"]),
                     int(value["attributes"]),
                     tuple(map(tuple, value["labels"])),
-                    tuple(value.get("attribute_names", ())),
-                    tuple(value.get("label_names", ())),
+                    tuple(value["attribute_names"]),
+                    tuple(value["label_names"]),
                 )
                 for side, value in json.loads(text).items()
             }
@@ -186,23 +191,23 @@ class Vocabulary:
 
 
 def _degrees(arrays: GraphArrays) -> RawColumns:
-    """The number of incoming edges, the neighbours that a layer sums over, as one label column."""
+    """The in-degree as one label column."""
     degrees = np.bincount(arrays.dst, minlength=len(arrays.node_graph))
     return RawColumns(len(degrees), labels=degrees[:, None])
 
 
-def _numbers(column: np.ndarray, name: str, what: str) -> np.ndarray:
-    """A column as attributes; whole numbers alone are read as labels, so it may have come as those."""
+def _as_numbers(column: np.ndarray, name: str, kind: str) -> np.ndarray:
+    """A column as attributes; where all values are integers it was read as labels."""
     try:
         return column.astype(np.float64)
     except ValueError as error:
         raise DataError(
-            f"{what} column {name!r} holds words, where the vocabulary has numbers ({error})"
+            f"{kind} column {name!r} holds strings where the vocabulary has numbers ({error})"
         ) from None
 
 
-def _labels(column: np.ndarray) -> np.ndarray:
-    """A column as labels; with a fraction in it, it came as attributes."""
+def _as_labels(column: np.ndarray) -> np.ndarray:
+    """A column as labels; where some value is not an integer it was read as attributes."""
     if column.dtype.kind != "f":
         return column
     values = [int(value) if value.is_integer() else str(value) for value in column.tolist()]

@@ -1,4 +1,4 @@
-"""What a dataset lets any model of a given power tell apart, and which of its graphs are there more than once."""
+"""Audit of a dataset: upper bounds on accuracy by colour refinement, duplicates, and duplicates across folds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,19 +10,21 @@ from egin_dgl.data.splits import Folds
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.isomorphism import Matcher
-from egin_dgl.ewl.refinement import Refinement, refine
-from egin_dgl.ewl.rounds import stable_colors
+from egin_dgl.ewl.refinement import Refinement, refine, stable_colors
 
-Advance = Callable[[int, int], None]  # (pairs done, pairs to do at most)
+Progress = Callable[[int, int], None]  # (pairs compared, maximum number of pairs)
 
 
 @dataclass(frozen=True)
 class Level:
     """One method at one depth.
 
-    colors: different node colours in the whole set.  graphs: different multisets of colours, that is how many graphs
-    can be told apart.  ceiling: the best accuracy of any function of the multiset, sum over its classes of the
-    commonest label's count, over the labelled graphs; None where no graph has a label.
+    Args:
+        method: The method.
+        depth: The depth.
+        colors: Number of different node colours in the set.
+        graphs: Number of different colour multisets, that is of graphs that the method distinguishes.
+        ceiling: Best accuracy of any function of the colour multiset on the labelled graphs; None without labels.
     """
 
     method: str
@@ -34,15 +36,23 @@ class Level:
 
 @dataclass(frozen=True)
 class Leak:
-    """Duplicates of one graph that lie in more than one fold: (graph, fold) each."""
+    """Duplicates of one graph in more than one fold: (graph, fold) each."""
 
     members: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """levels for each method and depth; duplicates are groups of isomorphic graphs, node and edge labels respected;
-    opposite are those groups whose members carry different classes; leaks is None where no folds were given."""
+    """Result of `audit`.
+
+    Args:
+        dataset: Name of the dataset.
+        graphs: Number of graphs.
+        levels: One record for each method and depth.
+        duplicates: Groups of isomorphic graphs with equal node and edge labels.
+        opposite: The groups whose graphs have different classes.
+        leaks: The groups that span several folds; None if no folds were given.
+    """
 
     dataset: str
     graphs: int
@@ -66,11 +76,11 @@ class Audit:
 
     @property
     def leaking_graphs(self) -> int:
-        """How many graphs have a duplicate in another fold."""
+        """Number of graphs with a duplicate in another fold."""
         return sum(len(leak.members) for leak in self.leaks or ())
 
     def to_dict(self) -> dict:
-        """The audit as plain lists and numbers, for JSON."""
+        """The audit as a JSON object."""
         record = asdict(self)
         record["levels"] = list(record["levels"])
         for key in ("duplicates", "opposite"):
@@ -89,12 +99,24 @@ def audit(
     labels: object = None,
     attributes: bool = True,
     decimals: int | None = None,
-    progress: bool | Advance = False,
+    progress: bool | Progress = False,
 ) -> Audit:
-    """Audit a GraphDataset, or any graphs that `as_graph_set` reads with their classes as `labels` (G,).
+    """Count what each method distinguishes at each depth, and find duplicates.
 
-    folds: lists of graph indices (or Folds), to find duplicates across them. attributes=False
-    lets only the discrete labels count. progress: True for a bar, or a function of (pairs done, pairs at most).
+    Args:
+        dataset: A GraphDataset, or any graphs that `as_graph_set` reads.
+        methods: Refinement methods.
+        depth: Maximum depth.
+        folds: Folds or lists of graph indices, to find duplicates across folds.
+        labels: Class of each graph, :math:`(G,)`; default: that of the dataset.
+        attributes: False ignores continuous attributes.
+        decimals: Round real labels first.
+        progress: True shows a progress bar; a function is called with (pairs compared, maximum number of pairs).
+
+    >>> from egin_dgl.data import bonds
+    >>> found = audit(bonds(graphs=20), depth=1)
+    >>> found.level("1-wl", 1).ceiling, found.level("e-wl", 1).ceiling
+    (0.5, 1.0)
     """
     graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
     labels = _classes(dataset if labels is None else labels, len(graphs))
@@ -106,14 +128,14 @@ def audit(
     duplicates = _groups(groups)
     opposite = [group for group in duplicates if len({labels[i] for i in group} - {-1}) > 1]
     info = getattr(dataset, "info", None)
-    parts = folds.parts if isinstance(folds, Folds) else folds
+    indices = folds.indices if isinstance(folds, Folds) else folds
     return Audit(
         dataset=info.name if info else "",
         graphs=len(graphs),
         levels=tuple(levels),
         duplicates=tuple(duplicates),
         opposite=tuple(opposite),
-        leaks=None if parts is None else _leaks(duplicates, parts, len(graphs)),
+        leaks=None if indices is None else _leaks(duplicates, indices, len(graphs)),
     )
 
 
@@ -121,29 +143,28 @@ def duplicate_groups(
     dataset: object,
     attributes: bool = True,
     decimals: int | None = None,
-    progress: bool | Advance = False,
+    progress: bool | Progress = False,
 ) -> np.ndarray:
-    """The group of each graph, (G,) int64: isomorphic graphs, labels respected, share one; numbered as they come.
+    """Number of each graph's group, (G,) int64: isomorphic graphs with equal labels share a number.
 
-    Candidates are graphs with equal colours at E-WL's stable depth; each is confirmed exactly.
+    Candidates are graphs with equal stable E-WL colours; each is confirmed by an exact comparison.
     """
     graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
     colors = stable_colors(graphs)
     matcher = Matcher(graphs, colors)
     candidates = _groups(Refinement("e-wl", graphs, [colors], stable_depth=0).graph_classes())
     groups = np.arange(len(graphs))
-    done, most = 0, sum(len(members) - 1 for members in candidates)
-    with _advance(progress) as advance:
+    done, total = 0, sum(len(members) - 1 for members in candidates)
+    with _progress(progress) as advance:
         for members in candidates:
-            confirmed = [members[0]]  # one graph of each group found in this class
+            representatives = [members[0]]  # one graph of each group of this class
             for graph in members[1:]:
-                same = next((other for other in confirmed if matcher.isomorphic(other, graph)), None)
-                if same is None:
-                    confirmed.append(graph)
-                else:
-                    groups[graph] = same
+                found = (other for other in representatives if matcher.isomorphic(other, graph))
+                groups[graph] = next(found, graph)
+                if groups[graph] == graph:
+                    representatives.append(graph)
                 done += 1
-                advance(done, most)
+                advance(done, total)
     return np.unique(groups, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -155,12 +176,12 @@ def _level(refinement: Refinement, depth: int, labels: np.ndarray) -> Level:
         table = np.zeros((classes.max() + 1, labels.max() + 1), dtype=np.int64)
         np.add.at(table, (classes[known], labels[known]), 1)
         ceiling = float(table.max(axis=1).sum() / known.sum())
-    found = int(classes.max(initial=-1)) + 1
-    return Level(refinement.method, depth, refinement.num_colors(depth), found, ceiling)
+    count = int(classes.max(initial=-1)) + 1
+    return Level(refinement.method, depth, refinement.num_colors(depth), count, ceiling)
 
 
 def _classes(source: object, count: int) -> np.ndarray:
-    """Class numbers (G,) of a dataset or a list; -1 is unknown."""
+    """Class numbers (G,) of a dataset or a list; -1 where unknown."""
     values = getattr(source, "labels", source)
     if values is None or isinstance(values, GraphSet):
         return np.full(count, -1)
@@ -173,7 +194,7 @@ def _classes(source: object, count: int) -> np.ndarray:
 
 
 def _groups(numbers: np.ndarray) -> list[tuple[int, ...]]:
-    """The index lists of all numbers that occur more than once, ordered by their first index."""
+    """Indices of each number that occurs more than once, ordered by the first index."""
     order = np.argsort(numbers, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
     return sorted(tuple(part.tolist()) for part in parts if len(part) > 1)
@@ -183,10 +204,10 @@ def _leaks(
     duplicates: Sequence[tuple[int, ...]], folds: Sequence[Sequence[int]] | Sequence[np.ndarray], count: int
 ) -> tuple[Leak, ...]:
     fold_of = np.full(count, -1)
-    for number, part in enumerate(folds):
-        members = np.asarray(part, dtype=np.int64)
+    for number, fold in enumerate(folds):
+        members = np.asarray(fold, dtype=np.int64)
         if len(members) and not 0 <= members.min() <= members.max() < count:
-            raise DataError(f"fold {number} names a graph outside 0 to {count - 1}")
+            raise DataError(f"fold {number} has a graph outside 0 to {count - 1}")
         fold_of[members] = number
     found = []
     for group in duplicates:
@@ -197,16 +218,16 @@ def _leaks(
 
 
 @contextmanager
-def _advance(progress: bool | Advance) -> Iterator[Advance]:
-    """A function to report to: the given one, a bar on the terminal, or nothing."""
+def _progress(progress: bool | Progress) -> Iterator[Progress]:
+    """The given function, a progress bar on stderr, or nothing."""
     if callable(progress):
         yield progress
     elif not progress:
-        yield lambda done, most: None
+        yield lambda done, total: None
     else:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import Progress as ProgressBar
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:  # stdout is for results
+        with ProgressBar(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("confirming duplicates", total=None)
-            yield lambda done, most: bar.update(task, completed=done, total=most)
+            yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""A picture of one graph, coloured by refinement at each depth side by side, edges coloured by their label."""
+"""A figure of one graph, one panel for each depth: node colours by refinement, edge colours by label."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ import numpy as np
 
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.labels import distinct_labels, rank_labels
+from egin_dgl.ewl.labels import rank_labels, unique_labels
 from egin_dgl.ewl.refinement import Refinement, refine
 from egin_dgl.files import atomic_path
 
-MOST_LEGEND_ENTRIES = 12
+MAX_LEGEND_ENTRIES = 12
 
 
 def draw_refinement(
@@ -26,9 +26,16 @@ def draw_refinement(
     title: str | None = None,
     attributes: bool = True,
 ) -> Refinement:
-    """Write a PNG with one panel for each depth 0..depth; equal node colours are equal colours of the refinement.
+    """Write a PNG with one panel for each depth 0..depth.
 
-    node_names and edge_names: names of the columns of one-hot labels, for the legend. seed: of the layout.
+    Args:
+        graph: A graph that `as_graph_set` reads.
+        path: The PNG file.
+        method, depth: Of the refinement.
+        node_names, edge_names: Names of the columns of one-hot labels, for the legend.
+        seed: Seed of the layout.
+        title: Title of the figure.
+        attributes: False ignores continuous attributes.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -41,23 +48,23 @@ def draw_refinement(
     rows = math.ceil((depth + 1) / columns)
     figure = Figure(figsize=(3.6 * columns, 3.6 * rows + 0.9), layout="constrained")
     FigureCanvasAgg(figure)
-    places = layout(graphs, seed)
+    positions = layout(graphs, seed)
     edge_ranks, edge_count = rank_labels(graphs.edge_labels)
     for panel in range(depth + 1):
         axes = figure.add_subplot(rows, columns, panel + 1)
-        _draw_edges(axes, graphs, places, edge_ranks)
+        _draw_edges(axes, graphs, positions, edge_ranks)
         count = refinement.num_colors(panel)
         size = 240 if graphs.num_nodes <= 30 else 90
         axes.scatter(
-            places[:, 0],
-            places[:, 1],
+            positions[:, 0],
+            positions[:, 1],
             s=size,
             c=_palette(refinement.colors[panel], count),
             edgecolors="#333333",
             zorder=2,
         )
         if graphs.num_nodes <= 60:
-            for (x, y), color in zip(places.tolist(), refinement.colors[panel], strict=True):
+            for (x, y), color in zip(positions.tolist(), refinement.colors[panel], strict=True):
                 axes.text(x, y, str(color), ha="center", va="center", fontsize=7, zorder=3)
         stable = (
             " (stable)" if refinement.stable_depth is not None and panel >= refinement.stable_depth else ""
@@ -74,21 +81,21 @@ def draw_refinement(
 
 
 def layout(graphs: GraphSet, seed: int = 0) -> np.ndarray:
-    """Places (N, 2): Kamada-Kawai where the graph is connected and small, else springs from a seeded start."""
+    """Node positions (N, 2): Kamada-Kawai for small connected graphs, else a seeded spring layout."""
     import networkx as nx
 
     graph = nx.Graph()
     graph.add_nodes_from(range(graphs.num_nodes))
     graph.add_edges_from(zip(graphs.src.tolist(), graphs.dst.tolist(), strict=True))
     if 1 < graphs.num_nodes <= 200 and nx.is_connected(graph):
-        places = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
+        positions = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
     else:
-        places = nx.spring_layout(graph, seed=seed)
-    return np.array([places[node] for node in range(graphs.num_nodes)]).reshape(-1, 2)
+        positions = nx.spring_layout(graph, seed=seed)
+    return np.array([positions[node] for node in range(graphs.num_nodes)]).reshape(-1, 2)
 
 
 def _palette(numbers: np.ndarray, count: int) -> np.ndarray:
-    """One light colour a number: hues go round by the golden ratio, so that near numbers look different."""
+    """A light colour for each number; golden-ratio steps of the hue make close numbers look different."""
     from matplotlib.colors import hsv_to_rgb
 
     hue = (numbers * 0.61803398875) % 1.0
@@ -104,20 +111,20 @@ def _edge_color(rank: int) -> tuple:
     return colormaps["tab10"](rank % 10)
 
 
-def _draw_edges(axes, graphs: GraphSet, places: np.ndarray, ranks: np.ndarray) -> None:
-    """Lines for edges given both ways with one label, arrows for the others, circles for loops."""
+def _draw_edges(axes, graphs: GraphSet, positions: np.ndarray, ranks: np.ndarray) -> None:
+    """Lines for edges in both directions with one label, arrows for other edges, circles for self-loops."""
     ends = list(zip(graphs.src.tolist(), graphs.dst.tolist(), ranks.tolist(), strict=True))
-    given = set(ends)
-    for a, b, rank in sorted(given):
+    edges = set(ends)
+    for a, b, rank in sorted(edges):
         color = _edge_color(rank)
         if a == b:
-            axes.plot(places[a, 0], places[a, 1] + 0.06, "o", ms=16, mfc="none", mec=color, zorder=1)
-        elif (b, a, rank) not in given:
+            axes.plot(positions[a, 0], positions[a, 1] + 0.06, "o", ms=16, mfc="none", mec=color, zorder=1)
+        elif (b, a, rank) not in edges:
             axes.annotate(
-                "", places[b], places[a], arrowprops={"arrowstyle": "->", "color": color, "shrinkB": 8}
+                "", positions[b], positions[a], arrowprops={"arrowstyle": "->", "color": color, "shrinkB": 8}
             )
         elif a < b:
-            axes.plot(*places[[a, b]].T, color=color, lw=2.2, zorder=1)
+            axes.plot(*positions[[a, b]].T, color=color, lw=2.2, zorder=1)
 
 
 def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_names, edge_names) -> None:
@@ -126,10 +133,10 @@ def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_nam
     count = int(colors.max(initial=-1)) + 1
     handles = []
     fills = _palette(np.arange(count), count)
-    for number, label in enumerate(distinct_labels(graphs.node_labels, colors, count)[:MOST_LEGEND_ENTRIES]):
+    for number, label in enumerate(unique_labels(graphs.node_labels, colors, count)[:MAX_LEGEND_ENTRIES]):
         style = {"marker": "o", "ls": "", "mfc": fills[number], "mec": "#333333", "ms": 9}
         handles.append(Line2D([], [], **style, label=f"node {_name(label, node_names)}"))
-    for rank, label in enumerate(distinct_labels(graphs.edge_labels, *edges)[:MOST_LEGEND_ENTRIES]):
+    for rank, label in enumerate(unique_labels(graphs.edge_labels, *edges)[:MAX_LEGEND_ENTRIES]):
         handles.append(
             Line2D([], [], color=_edge_color(rank), lw=2.2, label=f"edge {_name(label, edge_names)}")
         )
@@ -138,7 +145,7 @@ def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_nam
 
 
 def _name(label: object, names: Sequence[str] | None) -> str:
-    """A one-hot row by its column's name, other labels by their value."""
+    """Name of the column of a one-hot label, value of other labels."""
     values = np.atleast_1d(np.asarray(label))
     if values.dtype.kind in "if" and values.size > 1 and values.sum() == 1 and set(values.tolist()) <= {0, 1}:
         column = int(values.argmax())

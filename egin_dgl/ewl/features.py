@@ -1,25 +1,24 @@
-"""Colours as node features: a vocabulary from the training graphs, and three ways of writing a colour."""
+"""ColorVocabulary: the colours of training graphs, to encode the colours of any graphs."""
 
 import hashlib
 
 import numpy as np
 
 from egin_dgl.data.dataset import Indices
-from egin_dgl.errors import ConfigError
+from egin_dgl.ewl.color_table import TABLE_METHODS, UNSEEN, ColorTable, InEdges
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.labels import distinct_labels, rank_labels
-from egin_dgl.ewl.rounds import check_method, check_whole
-from egin_dgl.ewl.signatures import TABLE_METHODS, UNSEEN, ColorTable, InEdges
-
-ENCODINGS = ("onehot", "hash", "index")
+from egin_dgl.ewl.labels import rank_labels, unique_labels
+from egin_dgl.ewl.refinement import check_integer, check_method
 
 
 class ColorVocabulary:
-    """The K colours that the training graphs have at one depth; K itself stands for every colour they do not have.
+    """The K colours of the training graphs at one depth; the number K stands for all other colours.
 
-    index gives (N,) numbers 0..K, for an embedding of K + 1 rows; onehot gives (N, K + 1); hash gives (N, width),
-    a one in the bucket that a fixed hash of the colour's signature falls into: it has no unknown colour, may put two
-    colours into one bucket, and is the same in every process and for every training set.
+    >>> from egin_dgl.data import bonds
+    >>> data = as_graph_set(bonds(graphs=8))
+    >>> vocabulary = ColorVocabulary.fit(data, depth=1, indices=[0, 1])
+    >>> vocabulary.size, vocabulary.index(data[0]).tolist()
+    (6, [2, 4, 4, 2, 4, 2, 0, 0, 0])
     """
 
     def __init__(self, table: ColorTable):
@@ -29,11 +28,16 @@ class ColorVocabulary:
     def fit(
         cls, graphs: object, depth: int, method: str = "e-wl", indices: Indices | None = None, **reading
     ) -> "ColorVocabulary":
-        """Learn the colours of the given graphs, or of those among them that `indices` names.
+        """Learn the colours of training graphs.
 
-        reading: node_labels, edge_labels, decimals and attributes of `as_graph_set`.
+        Args:
+            graphs: Graphs that `as_graph_set` reads.
+            depth: Depth of the colours.
+            method: "1-wl" or "e-wl".
+            indices: The training graphs; default: all.
+            reading: node_labels, edge_labels, decimals and attributes of `as_graph_set`.
         """
-        check_whole("depth", depth, 0)
+        check_integer("depth", depth, 0)
         graphs = as_graph_set(graphs, **reading)
         graphs = graphs if indices is None else graphs.subset(indices)
         return cls(ColorTable.fit(graphs, method, depth)[0])
@@ -47,84 +51,67 @@ class ColorVocabulary:
         """K, the number of known colours."""
         return self.table.sizes[-1]
 
-    @property
-    def unknown(self) -> int:
-        """The number of every unseen colour: K."""
-        return self.size
-
     def index(self, graphs: object, **reading) -> np.ndarray:
-        """Colour numbers (N,) int64 in 0..K."""
+        """Colour numbers (N,) int64 in 0..K, for an embedding of K + 1 rows."""
         colors = self.table.lookup(as_graph_set(graphs, **reading))[-1]
-        return np.where(colors == UNSEEN, self.unknown, colors)
+        return np.where(colors == UNSEEN, self.size, colors)
 
     def buckets(self, graphs: object, width: int, **reading) -> np.ndarray:
-        """Which of `width` buckets the hash of each node's signature falls into: (N,) int64."""
+        """Hash bucket of each node's signature, (N,) int64 in 0..width-1.
+
+        Buckets do not depend on the training graphs; two colours may share one.
+        """
+        check_integer("width", width, 1)
         hashes = signature_hashes(as_graph_set(graphs, **reading), self.depth, self.table.method)
         return (hashes % np.uint64(width)).astype(np.int64)
 
-    def encode(self, graphs: object, encoding: str = "onehot", width: int = 64, **reading) -> np.ndarray:
-        """Colours as onehot (N, K + 1) or hash (N, width) float32 rows, or as index (N,) int64."""
-        if encoding == "index":
-            return self.index(graphs, **reading)
-        if encoding == "onehot":
-            return _one_hot(self.index(graphs, **reading), self.size + 1)
-        if encoding == "hash":
-            check_whole("width", width, 1)
-            return _one_hot(self.buckets(graphs, width, **reading), width)
-        raise ConfigError(f"encoding must be {' or '.join(ENCODINGS)}, got {encoding!r}")
-
     def to_dict(self) -> dict:
-        """Plain lists, numbers and strings, for JSON."""
+        """The vocabulary as a JSON object."""
         return {"colors": self.table.to_dict()}
 
     @classmethod
     def from_dict(cls, state: dict) -> "ColorVocabulary":
-        """The vocabulary that `to_dict` described."""
+        """Restore the result of `to_dict`."""
         return cls(ColorTable.from_dict(state["colors"]))
 
 
 def signature_hashes(graphs: GraphSet, depth: int, method: str = "e-wl") -> np.ndarray:
-    """A 64-bit hash (N,) of each node's signature at a depth, made of label values only, so the same everywhere.
+    """A 64-bit hash (N,) of each node's signature, computed from label values only, so equal in all processes.
 
-    Equal signatures have equal hashes; different ones rarely share one. With mix a fixed bijection of 64-bit words,
-    ``h(l)_i = mix(mix(h(l-1)_i) + 3 sum over j of mix(h(l-1)_j + mix(h(x(i,j)) + 1)))`` modulo 2^64.
+    With mix a fixed bijection of 64-bit integers, modulo 2^64::
+
+        h(l)_i = mix(mix(h(l-1)_i) + 3 * sum over j of mix(h(l-1)_j + mix(h(x(i,j)) + 1)))
     """
     check_method(method, TABLE_METHODS)
     hashes = _label_hashes(graphs.node_labels)
     edges = np.ones(len(graphs.src), dtype=np.uint64)
     if method == "e-wl":
         edges = _mix(_label_hashes(graphs.edge_labels) + edges)
-    seen = InEdges.build(graphs, edges)
+    in_edges = InEdges.build(graphs, edges)
     for _ in range(depth):
-        messages = _mix(hashes[seen.src] + seen.edge)
+        messages = _mix(hashes[in_edges.src] + in_edges.edge)
         total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(messages, dtype=np.uint64)))
-        hashes = _mix(_mix(hashes) + np.uint64(3) * np.diff(total[seen.offsets]))
+        hashes = _mix(_mix(hashes) + np.uint64(3) * np.diff(total[in_edges.offsets]))
     return hashes
 
 
-def _one_hot(numbers: np.ndarray, width: int) -> np.ndarray:
-    rows = np.zeros((len(numbers), width), dtype=np.float32)
-    rows[np.arange(len(numbers)), numbers] = 1
-    return rows
-
-
 def _label_hashes(labels: np.ndarray) -> np.ndarray:
-    """A 64-bit hash (n,) of each label's value: numbers as text, so that 1 and 1.0, being equal, agree."""
+    """A 64-bit hash (n,) of each label's text; 1 and 1.0 have the same hash."""
     ranks, count = rank_labels(labels)
-    texts = (repr(_plain(value)) for value in distinct_labels(labels, ranks, count).tolist())
-    words = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest(), "little") for t in texts]
-    return np.array(words, dtype=np.uint64)[ranks] if words else np.zeros(len(labels), dtype=np.uint64)
+    texts = (repr(_canonical(value)) for value in unique_labels(labels, ranks, count).tolist())
+    hashes = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest(), "little") for t in texts]
+    return np.array(hashes, dtype=np.uint64)[ranks] if hashes else np.zeros(len(labels), dtype=np.uint64)
 
 
-def _plain(value: object) -> object:
+def _canonical(value: object) -> object:
     if isinstance(value, (list, tuple)):
-        return tuple(map(_plain, value))
+        return tuple(map(_canonical, value))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _mix(words: np.ndarray) -> np.ndarray:
-    """A bijection of 64-bit words that spreads every bit over all others (multiply and shift, modulo 2^64)."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+def _mix(numbers: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""One flat record for every way of giving graphs: of DGL, networkx or PyG, a GraphDataset, arrays, or lists of these."""
+"""GraphSet: graphs of DGL, networkx or PyG, a GraphDataset, arrays, or lists of these, as flat arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,25 @@ from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.data.readers.columns import ColumnSelection
 from egin_dgl.data.readers.graph_objects import kind_of, read_graph
 from egin_dgl.errors import DataError
-from egin_dgl.ewl.labels import as_labels, join_labels
+from egin_dgl.ewl.labels import as_labels, concat_labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphSet:
-    """G graphs with N nodes and E directed edges in total, laid end to end as numpy arrays.
+    """G graphs with N nodes and E directed edges in total as flat numpy arrays.
 
-    Edge e goes from node src[e] to node dst[e], numbered across the set; node dst[e] sees it, so an undirected edge
-    is given in both directions and a directed graph is refined by its in-neighbours. Edges may come in any order.
+    Args:
+        node_offsets: Graph g has the nodes ``node_offsets[g]:node_offsets[g + 1]``, :math:`(G + 1,)` int64.
+        src, dst: Ends of each edge, numbered across the set, in any order, :math:`(E,)` int64.
+        node_labels: :math:`(N, p)` numbers or :math:`(N,)` other values.
+        edge_labels: :math:`(E, q)` numbers or :math:`(E,)` other values.
     """
 
-    node_offsets: np.ndarray  # (G + 1,) int64: graph g has the nodes node_offsets[g]:node_offsets[g + 1]
-    src: np.ndarray  # (E,) int64
-    dst: np.ndarray  # (E,) int64
-    node_labels: np.ndarray  # (N, p) numbers or (N,) names
-    edge_labels: np.ndarray  # (E, q) numbers or (E,) names
+    node_offsets: np.ndarray
+    src: np.ndarray
+    dst: np.ndarray
+    node_labels: np.ndarray
+    edge_labels: np.ndarray
 
     def __len__(self) -> int:
         return len(self.node_offsets) - 1
@@ -48,12 +51,12 @@ class GraphSet:
 
     @cached_property
     def graph_of_node(self) -> np.ndarray:
-        """(N,) the graph of each node."""
+        """The graph of each node, (N,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.node_offsets))
 
     @cached_property
     def edges_by_graph(self) -> tuple[np.ndarray, np.ndarray]:
-        """The edges in the order of their graphs, (E,), and where each graph's begin, (G + 1,)."""
+        """Edges in the order of their graphs, (E,), and the first edge of each graph, (G + 1,)."""
         graph = self.graph_of_node[self.dst]
         return np.argsort(graph, kind="stable"), offsets_of(np.bincount(graph, minlength=len(self)))
 
@@ -81,15 +84,20 @@ def as_graph_set(
     decimals: int | None = None,
     attributes: bool = True,
 ) -> GraphSet:
-    """Turn any accepted kind of graphs into a GraphSet.
+    """Convert graphs of any accepted kind to a GraphSet.
 
-    graphs: a GraphSet; a GraphDataset (labels are its feature vectors); a DGLGraph, batched or not (labels are
-    ndata["feat"] and edata["feat"] where they are there); a networkx graph (labels are all attributes of its nodes and
-    edges; an undirected edge is seen from both ends) or PyG's Data (x and edge_attr); each also as (graph, class);
-    (src, dst, num_nodes) or (src, dst, node_offsets) as arrays; or a list of any of these.
-    node_labels, edge_labels: other labels, one for each node and edge in the order of the input; for a graph of a
-    library also the name of a field; for a list of graphs a list of labels.
-    attributes: False leaves out the continuous columns of a GraphDataset, so that only the discrete labels count.
+    Args:
+        graphs: A GraphSet; a GraphDataset (labels: its features); a DGLGraph, batched or not (``ndata["feat"]`` and
+            ``edata["feat"]``); a networkx graph (all attributes; an undirected edge counts in both directions); PyG's
+            Data (x and edge_attr); each of these as (graph, class); arrays (src, dst, num_nodes) or
+            (src, dst, node_offsets); or a list of any of these.
+        node_labels, edge_labels: Labels to use instead, in the order of the input; the name of a field; or, for a list
+            of graphs, a list of labels.
+        decimals: Round real labels.
+        attributes: False ignores the continuous columns of a GraphDataset.
+
+    >>> as_graph_set([([0, 1], [1, 0], 2), ([], [], 1)])
+    GraphSet(2 graphs, 3 nodes, 2 edges)
     """
     if isinstance(graphs, tuple) and len(graphs) == 2 and kind_of(graphs[0]):  # (graph, class)
         graphs = graphs[0]
@@ -105,7 +113,7 @@ def as_graph_set(
         edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
     elif kind_of(graphs):
         fields = [[name] if isinstance(name, str) else None for name in (node_labels, edge_labels)]
-        one = read_graph(graphs, ColumnSelection(fields[0]), ColumnSelection(fields[1]))
+        one = read_graph(graphs, (ColumnSelection(fields[0]), ColumnSelection(fields[1])))
         offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
         nodes, node_labels = _columns(one.node_columns, node_labels, "node")
         edges, edge_labels = _columns(one.edge_columns, edge_labels, "edge")
@@ -119,12 +127,12 @@ def as_graph_set(
         offsets = np.array([0, int(offsets)]) if offsets.ndim == 0 else offsets
         _check(offsets, src, dst)
     elif isinstance(graphs, Sequence) and not isinstance(graphs, str):
-        labels = [(_labels_of(node_labels, k), _labels_of(edge_labels, k)) for k in range(len(graphs))]
+        labels = [(_select(node_labels, k), _select(edge_labels, k)) for k in range(len(graphs))]
         pairs = zip(graphs, labels, strict=True)
         return concatenate([as_graph_set(graph, *own, decimals, attributes) for graph, own in pairs])
     else:
         raise DataError(
-            f"cannot read graphs from {type(graphs).__name__}: give a DGLGraph, a networkx graph, "
+            f"cannot read graphs from {type(graphs).__name__}: pass a DGLGraph, a networkx graph, "
             "PyG's Data, a GraphDataset, (src, dst, num_nodes) or a list of these"
         )
     nodes = nodes if node_labels is None else node_labels
@@ -139,7 +147,7 @@ def as_graph_set(
 
 
 def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
-    """The graphs of all sets, one after the other."""
+    """The graphs of all sets."""
     if not sets:
         empty, none = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
         return GraphSet(np.zeros(1, dtype=np.int64), empty, empty, none, none)
@@ -149,13 +157,13 @@ def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
         np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
         np.concatenate([s.src + first for s, first in zip(sets, base, strict=False)]),
         np.concatenate([s.dst + first for s, first in zip(sets, base, strict=False)]),
-        join_labels([s.node_labels for s in sets], "node"),
-        join_labels([s.edge_labels for s in sets], "edge"),
+        concat_labels([s.node_labels for s in sets], "node"),
+        concat_labels([s.edge_labels for s in sets], "edge"),
     )
 
 
-def _labels_of(labels: object, graph: int) -> object:
-    """The labels of one graph in a list of graphs; the name of a field is the same for all."""
+def _select(labels: object, graph: int) -> object:
+    """Labels of one graph of a list; the name of a field applies to all."""
     if labels is None or isinstance(labels, str):
         return labels
     if not isinstance(labels, (Sequence, np.ndarray, Tensor)):
@@ -170,34 +178,34 @@ def _integers(values: object, what: str) -> np.ndarray:
     return array.astype(np.int64, copy=False)
 
 
-def _field(data: Mapping[str, Tensor], labels: object, what: str) -> tuple[object, object]:
-    """The default labels of a DGLGraph and the labels to use instead; a string names a field."""
+def _field(data: Mapping[str, Any], labels: object, owner: str) -> tuple[object, object]:
+    """Default labels of a DGLGraph, and the labels to use instead; a string names a field."""
     if isinstance(labels, str):
         if labels not in data:
-            raise DataError(f"the graph has no {what} field {labels!r}, only {', '.join(data) or 'none'}")
+            raise DataError(f"the graph has no {owner} field {labels!r}, only {', '.join(data) or 'none'}")
         return data[labels], None
     return data.get("feat"), labels
 
 
-def _columns(columns: Mapping[str, Any], labels: object, what: str) -> tuple[object, object]:
-    """The default labels of another library's graph and the labels to use instead; a string names a field."""
-    if isinstance(labels, str) and labels not in columns and columns:
-        raise DataError(f"the graph has no {what} field {labels!r}, only {', '.join(columns)}")
+def _columns(columns: Mapping[str, Any], labels: object, owner: str) -> tuple[object, object]:
+    """The same of a graph of another library, whose default labels are all its fields."""
     if labels is not None and not isinstance(labels, str):
         return None, labels
+    if labels is not None and columns:
+        return _field(columns, labels, owner)
     if len(columns) < 2:
         return next(iter(columns.values()), None), None
-    # In the order of their names, as another graph may have them in another order.
+    # In the order of their names, which does not depend on the graph.
     rows = zip(*(columns[name] for name in sorted(columns)), strict=True)
     return [tuple(x for value in row for x in np.ravel(value).tolist()) for row in rows], None
 
 
 def _check(offsets: np.ndarray, src: np.ndarray, dst: np.ndarray) -> None:
     if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-        raise DataError("node_offsets must start at 0 and never fall")
+        raise DataError("node_offsets must start at 0 and not decrease")
     if src.ndim != 1 or src.shape != dst.shape:
-        raise DataError(f"src and dst must be two lists of one length, got {src.shape} and {dst.shape}")
-    # Read as unsigned, a negative number is a huge one.
+        raise DataError(f"src and dst must have the same length, got {src.shape} and {dst.shape}")
+    # As unsigned integers, negative numbers are huge.
     if len(src) and max(src.view(np.uint64).max(), dst.view(np.uint64).max()) >= offsets[-1]:
         raise DataError(f"an edge ends outside the nodes 0 to {offsets[-1] - 1}")
     if len(offsets) > 2 and len(src):

@@ -1,4 +1,4 @@
-"""Are two graphs the same? Colour refinement answers fast and often; an exact search settles the rest."""
+"""Graph isomorphism: colour refinement, and an exact search where it does not decide."""
 
 import operator
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import numpy as np
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set, concatenate
 from egin_dgl.ewl.labels import rank_labels
-from egin_dgl.ewl.rounds import check_method, color_rounds, stable_colors
+from egin_dgl.ewl.refinement import check_method, color_rounds, stable_colors
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A colour that the two graphs have on different numbers of nodes."""
+    """A colour with different counts of nodes in the two graphs."""
 
     color: int
     first: int
@@ -22,10 +22,14 @@ class Witness:
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """isomorphic is False when the graphs are told apart, True when an exact search matched them, else None.
+    """Result of `distinguish`.
 
-    depth is the first depth that tells them apart (witnesses are its colours), or the depth at which refinement
-    became stable without doing so.
+    Args:
+        method: The refinement.
+        isomorphic: False if refinement or an exact search distinguishes the graphs, True if an exact search matches
+            them, None if undecided.
+        depth: First depth that distinguishes the graphs, or the stable depth.
+        witnesses: Colours of that depth whose counts differ.
     """
 
     method: str
@@ -35,7 +39,7 @@ class Verdict:
 
     @property
     def distinguished(self) -> bool:
-        """Whether refinement alone showed that the graphs differ."""
+        """Whether refinement distinguishes the graphs."""
         return bool(self.witnesses)
 
     def __repr__(self) -> str:
@@ -46,15 +50,15 @@ class Verdict:
         if self.distinguished:
             shown = [f"colour {w.color} on {w.first} and {w.second} nodes" for w in self.witnesses[:4]]
             more = f" and {len(self.witnesses) - 4} more" if len(self.witnesses) > 4 else ""
-            return f"not isomorphic: {name} tells them apart at depth {self.depth}, {', '.join(shown)}{more}"
-        same = f"{name} does not tell them apart (stable at depth {self.depth})"
+            return (
+                f"not isomorphic: {name} distinguishes them at depth {self.depth}, {', '.join(shown)}{more}"
+            )
+        equal = f"{name} does not distinguish them (stable at depth {self.depth})"
         if self.isomorphic is None:
-            return f"not told apart: {same}; an exact search would decide"
-        return (
-            f"isomorphic: {same}, an exact search matches them"
-            if self.isomorphic
-            else (f"not isomorphic: {same}, an exact search does")
-        )
+            return f"undecided: {equal}; an exact search would decide"
+        if self.isomorphic:
+            return f"isomorphic: {equal}, an exact search matches them"
+        return f"not isomorphic: {equal}, an exact search does"
 
 
 def distinguish(
@@ -66,11 +70,22 @@ def distinguish(
     edge_labels: tuple | None = None,
     decimals: int | None = None,
 ) -> Verdict:
-    """Refine the disjoint union of two graphs, depth by depth, until that tells them apart or is stable.
+    """Refine two graphs together until their colour histograms differ or the colours are stable.
 
-    Different histograms prove that the graphs differ; equal ones prove nothing. With exact=True the second case is
-    decided, always with node and edge labels respected: 1-WL may not tell apart what an exact search does.
-    node_labels and edge_labels, where given, are pairs: those of the first and of the second graph.
+    Different histograms prove that the graphs are not isomorphic; equal histograms prove nothing.
+
+    Args:
+        first, second: Graphs that `as_graph_set` reads.
+        method: "1-wl", "e-wl" or "e-wl-ea".
+        exact: Decide the case of equal histograms by an exact search, which respects node and edge labels.
+        node_labels, edge_labels: Pairs, the labels of the first and of the second graph.
+        decimals: Round real labels first.
+
+    >>> ring = ([0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3], 4)
+    >>> distinguish(ring, ring, edge_labels=(["-", "=", "-", "="] * 2, ["=", "=", "-", "-"] * 2)).distinguished
+    True
+    >>> distinguish(ring, ring, "1-wl", exact=True)
+    Verdict(isomorphic: 1-WL does not distinguish them (stable at depth 0), an exact search matches them)
     """
     check_method(method)
     labels = zip(node_labels or (None, None), edge_labels or (None, None), strict=True)
@@ -93,14 +108,17 @@ def _witnesses(pair: GraphSet, colors: np.ndarray) -> tuple[Witness, ...]:
 
 
 class Matcher:
-    """Exact isomorphism within a set of graphs, node and edge labels and parallel edges respected.
+    """Exact isomorphism of labelled multigraphs within a set.
 
-    Every isomorphism keeps the stable E-WL colours. Where they are all different within a graph they leave one
-    candidate, whose edges are compared; otherwise VF2 searches among the nodes of equal colour.
+    Every isomorphism preserves the stable E-WL colours. If the colours of a graph are all different, there is one
+    candidate mapping, whose edges are compared; otherwise VF2 searches among nodes of equal colour.
+
+    Args:
+        graphs: The set.
+        colors: Its stable E-WL colours (N,), if they are known.
     """
 
     def __init__(self, graphs: GraphSet, colors: np.ndarray | None = None):
-        """colors: the stable E-WL colours (N,) of the set, if they are already there."""
         colors = stable_colors(graphs) if colors is None else colors
         self.graphs, self.colors = graphs, colors
         self.edge_ranks, _ = rank_labels(graphs.edge_labels)
@@ -113,7 +131,7 @@ class Matcher:
         if len(edges_i) != len(edges_j) or not np.array_equal(ordered, np.sort(colors_j)):
             return False
         if (ordered[1:] != ordered[:-1]).all():
-            return np.array_equal(_named_edges(colors_i, edges_i), _named_edges(colors_j, edges_j))
+            return np.array_equal(_colored_edges(colors_i, edges_i), _colored_edges(colors_j, edges_j))
         return _search(colors_i, edges_i, colors_j, edges_j)
 
     def _graph(self, index: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,39 +142,39 @@ class Matcher:
         return self.colors[first:last], np.stack(ends, axis=1)
 
 
-def _named_edges(colors: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The multiset of edges with their ends named by colour, as sorted rows."""
-    named = np.stack([colors[edges[:, 0]], colors[edges[:, 1]], edges[:, 2]], axis=1)
-    return named[np.lexsort(named.T)]
+def _colored_edges(colors: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The multiset of (source colour, target colour, edge label), as sorted rows."""
+    triples = np.stack([colors[edges[:, 0]], colors[edges[:, 1]], edges[:, 2]], axis=1)
+    return triples[np.lexsort(triples.T)]
 
 
-# Names of the nodes, and the labels between each joined pair of them.
-Bundled = tuple[list[tuple], dict[tuple[int, int], tuple]]
+# The label of each node, and the labels of the edges of each joined pair of nodes.
+SimpleGraph = tuple[list[tuple], dict[tuple[int, int], tuple]]
 
 
-def _bundle(colors: np.ndarray, edges: np.ndarray) -> Bundled:
-    """Node names and one bundle for each joined pair of nodes, so that no matcher sees a multigraph or a loop."""
-    bundles: dict[tuple[int, int], list[int]] = {}
+def _simplify(colors: np.ndarray, edges: np.ndarray) -> SimpleGraph:
+    """A simple graph without self-loops: parallel edges become one label, self-loops part of the node label."""
+    labels_between: dict[tuple[int, int], list[int]] = {}
     for source, target, label in edges.tolist():
-        bundles.setdefault((source, target), []).append(label)
-    joined = {ends: tuple(sorted(labels)) for ends, labels in bundles.items()}
+        labels_between.setdefault((source, target), []).append(label)
+    joined = {ends: tuple(sorted(labels)) for ends, labels in labels_between.items()}
     nodes = [(color, joined.pop((node, node), ())) for node, color in enumerate(colors.tolist())]
     return nodes, joined
 
 
 def _search(colors_i: np.ndarray, edges_i: np.ndarray, colors_j: np.ndarray, edges_j: np.ndarray) -> bool:
-    """VF2 on directed graphs, by rustworkx where it is installed, else by networkx."""
-    first, second = _bundle(colors_i, edges_i), _bundle(colors_j, edges_j)
+    """VF2 on directed graphs, with rustworkx if it is installed, else with networkx."""
+    first, second = _simplify(colors_i, edges_i), _simplify(colors_j, edges_j)
     try:
-        return _search_fast(first, second)
+        return _search_rustworkx(first, second)
     except ImportError:
-        return _search_slow(first, second)
+        return _search_networkx(first, second)
 
 
-def _search_fast(first: Bundled, second: Bundled) -> bool:
+def _search_rustworkx(first: SimpleGraph, second: SimpleGraph) -> bool:
     import rustworkx as rx
 
-    def build(side: Bundled) -> rx.PyDiGraph:
+    def build(side: SimpleGraph) -> rx.PyDiGraph:
         graph = rx.PyDiGraph()
         graph.add_nodes_from(side[0])
         graph.add_edges_from([(a, b, labels) for (a, b), labels in side[1].items()])
@@ -165,13 +183,13 @@ def _search_fast(first: Bundled, second: Bundled) -> bool:
     return rx.is_isomorphic(build(first), build(second), operator.eq, operator.eq, id_order=False)
 
 
-def _search_slow(first: Bundled, second: Bundled) -> bool:
+def _search_networkx(first: SimpleGraph, second: SimpleGraph) -> bool:
     import networkx as nx
 
-    def build(side: Bundled) -> nx.DiGraph:
+    def build(side: SimpleGraph) -> nx.DiGraph:
         graph = nx.DiGraph()
-        graph.add_nodes_from((node, {"name": name}) for node, name in enumerate(side[0]))
-        graph.add_edges_from((a, b, {"name": labels}) for (a, b), labels in side[1].items())
+        graph.add_nodes_from((node, {"label": label}) for node, label in enumerate(side[0]))
+        graph.add_edges_from((a, b, {"label": labels}) for (a, b), labels in side[1].items())
         return graph
 
     return nx.is_isomorphic(build(first), build(second), node_match=operator.eq, edge_match=operator.eq)

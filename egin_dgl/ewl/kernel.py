@@ -1,4 +1,4 @@
-"""The Weisfeiler-Lehman subtree kernel, with edges (E-WL) or without (1-WL), in scikit-learn's way."""
+"""The Weisfeiler-Lehman subtree kernel with (E-WL) or without (1-WL) edge labels, as a scikit-learn transformer."""
 
 import numpy as np
 from scipy import sparse
@@ -8,21 +8,29 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from egin_dgl.errors import ConfigError
+from egin_dgl.ewl.color_table import UNSEEN, ColorTable
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.refinement import color_counts, refine
-from egin_dgl.ewl.signatures import UNSEEN, ColorTable
 
 
 class WLKernel(TransformerMixin, BaseEstimator):
-    """Graphs to counts of their colours at the depths 0..depth; the kernel is the dot product of the counts::
+    r"""Counts of the colours of each graph at the depths 0..depth; the kernel is their dot product.
 
-        k(G, H) = sum over l = 0..depth, over colours c of depth l, of count(c in G) * count(c in H)
+    .. math:: k(G, H) = \sum_{l=0}^{depth} \sum_c \#_l(c, G) \cdot \#_l(c, H)
 
-    The columns are the colours of the fitted graphs. A colour that only a transformed graph has meets nothing, so it
-    is dropped; unseen_ (depth + 1,) counts the nodes for which the last transform did so. normalize=True divides by
-    the length of the full vector, dropped colours included: k(G, H) / sqrt(k(G, G) k(H, H)).
+    The columns are the colours of the fitted graphs. Other colours of transformed graphs are dropped; ``unseen_``
+    (depth + 1,) counts their nodes in the last call of `transform`. Graphs are what `as_graph_set` reads.
 
-    fit and transform take what `as_graph_set` reads: a GraphDataset, a GraphSet, DGL graphs, or a list of graphs.
+    Args:
+        method: "1-wl" or "e-wl".
+        depth: Maximum depth.
+        normalize: Divide by :math:`\sqrt{k(G, G) k(H, H)}`, dropped colours included.
+        attributes: False ignores continuous attributes.
+        decimals: Round real labels first.
+
+    >>> from egin_dgl.data import bonds
+    >>> WLKernel(depth=1).fit_transform(bonds(graphs=4)).shape
+    (4, 9)
     """
 
     def __init__(
@@ -50,7 +58,7 @@ class WLKernel(TransformerMixin, BaseEstimator):
         return self._counts(graphs, refinement.colors)
 
     def transform(self, graphs: object) -> sparse.csr_array:
-        """Counts (G, number of fitted colours of all depths)."""
+        """Counts, (G, number of fitted colours at all depths)."""
         check_is_fitted(self, "table_")
         graphs = self._read(graphs)
         colors = self.table_.lookup(graphs)
@@ -58,7 +66,7 @@ class WLKernel(TransformerMixin, BaseEstimator):
         return self._counts(graphs, colors)
 
     def gram(self, graphs: object, others: object = None) -> np.ndarray:
-        """The kernel between transformed graphs, (G, H), or among them, (G, G)."""
+        """The kernel between two lists of graphs, (G, H), or within one, (G, G)."""
         rows = self.transform(graphs)
         columns = rows if others is None else self.transform(others)
         return (rows @ columns.T).toarray()
@@ -72,7 +80,7 @@ class WLKernel(TransformerMixin, BaseEstimator):
         counts = sparse.hstack(blocks, format="csr")
         if not self.normalize:
             return counts
-        own = refine(graphs, self.method, self.depth)  # also the colours that the fitted graphs do not have
+        own = refine(graphs, self.method, self.depth)  # includes unseen colours
         histograms = [own.graph_histograms(d) for d in range(self.depth + 1)]
         square = sum(np.asarray(h.multiply(h).sum(axis=1)).reshape(-1) for h in histograms)
         length = np.sqrt(np.repeat(square, np.diff(counts.indptr)))
@@ -80,7 +88,7 @@ class WLKernel(TransformerMixin, BaseEstimator):
 
 
 class Gram(TransformerMixin, BaseEstimator):
-    """Feature rows to their dot products with the fitted rows, for a kernel machine: (G, F) -> (G, fitted)."""
+    """Dot products with the fitted rows, for a precomputed kernel: (G, F) -> (G, fitted)."""
 
     def fit(self, rows: sparse.csr_array, y: object = None) -> "Gram":
         self.rows_ = rows
@@ -102,7 +110,7 @@ def make_svm(
     seed: int = 0,
     max_iter: int = 10_000,
 ) -> Pipeline:
-    """A support vector machine on the kernel: `linear` (LinearSVC on sparse counts) or `precomputed` (SVC on Gram)."""
+    """A support vector machine on the kernel: "linear" (LinearSVC on counts) or "precomputed" (SVC on the Gram matrix)."""
     kernel = WLKernel(method, depth, normalize, attributes, decimals)
     if kind == "linear":
         svm = LinearSVC(C=C, class_weight=class_weight, random_state=seed, max_iter=max_iter)

@@ -1,10 +1,5 @@
-"""E-WL as preprocessing: each node's colour joins its features, whatever the model.
+"""E-WL as preprocessing: the colour of each node is appended to its features, for any model."""
 
-The colours are those of a fold's training graphs; a colour that they do not have is the explicit "unknown".
-"""
-
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset, Indices
-from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.data.transform import Transform
 from egin_dgl.errors import ConfigError
+from egin_dgl.ewl.color_table import TABLE_METHODS
 from egin_dgl.ewl.features import ColorVocabulary
-from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.ewl.rounds import check_whole
-from egin_dgl.ewl.signatures import TABLE_METHODS
+from egin_dgl.ewl.inputs import GraphSet, as_graph_set
+from egin_dgl.ewl.refinement import check_integer
 from egin_dgl.ranges import Decimals, Depth, OneOf, Range
 
 ENCODINGS = ("onehot", "embedding", "hash")
@@ -29,10 +23,20 @@ ENCODINGS = ("onehot", "embedding", "hash")
 
 @dataclass(frozen=True)
 class ColorFeatures:
-    """What to append: the colour at `depth`, as a one-hot, a learnt embedding, or one of `width` hash buckets.
+    """Settings of the transform; a call fits it on the training graphs of a fold.
 
-    width: size of the embedding, or number of buckets. attributes: let continuous attributes count as labels too
-    (equal vectors, equal label), rounded to `decimals`.
+    Args:
+        depth: Depth of the colours.
+        encoding: "onehot", "embedding" (learnt) or "hash" (one-hot of a hash bucket).
+        width: Size of the embedding, or number of hash buckets.
+        method: "e-wl" or "1-wl".
+        attributes: Use continuous attributes as labels too.
+        decimals: Round them first.
+
+    >>> from egin_dgl.data import bonds
+    >>> data = bonds(graphs=8)
+    >>> ColorFeatures(depth=1)(data, [0, 1, 2, 3]).apply(data).info.node_dim
+    10
     """
 
     depth: Depth = 2
@@ -45,56 +49,38 @@ class ColorFeatures:
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
             raise ConfigError(f"ewl.encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
-        check_whole("ewl.depth", self.depth, 0)
-        check_whole("ewl.width", self.width, 1)
+        check_integer("ewl.depth", self.depth, 0)
+        check_integer("ewl.width", self.width, 1)
 
     def __call__(self, dataset: GraphDataset, train_indices: Indices) -> "FittedColors":
-        """Learn the colours of the training graphs; what was learnt before from the same graphs is read again."""
-        content = json.dumps([2, dataset.digest, asdict(self)]) + str(np.asarray(train_indices).tolist())
-        kept = TensorCache.of("ewl", hashlib.sha256(content.encode()).hexdigest())
-        if not dataset.digest:  # graphs without a digest cannot be recognised
-            return self._learn(dataset, train_indices)
-        fitted = kept.read(partial(self._restore, digest=dataset.digest))
-        if fitted is None:
-            fitted = self._learn(dataset, train_indices)
-            codes = torch.from_numpy(fitted.codes(dataset))
-            kept.write({"codes": codes}, {"vocabulary": fitted.vocabulary.to_dict()})
-        return fitted
+        graphs = self.read(dataset)
+        return FittedColors(self, ColorVocabulary.fit(graphs, self.depth, self.method, train_indices))
 
-    def _learn(self, dataset: GraphDataset, train_indices: Indices) -> "FittedColors":
-        graphs = as_graph_set(dataset, attributes=self.attributes, decimals=self.decimals)
-        fitted = FittedColors(self, ColorVocabulary.fit(graphs, self.depth, self.method, train_indices))
-        return replace(fitted, known=(dataset.digest, fitted.codes(dataset)))
-
-    def _restore(self, tensors: dict[str, Tensor], record: dict, digest: str) -> "FittedColors":
-        vocabulary = ColorVocabulary.from_dict(record["vocabulary"])
-        return FittedColors(self, vocabulary, (digest, tensors["codes"].numpy()))
+    def read(self, dataset: GraphDataset) -> GraphSet:
+        return as_graph_set(dataset, attributes=self.attributes, decimals=self.decimals)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedColors(Transform):
-    """The colours of one fold. `known` remembers the codes of a dataset by its digest."""
+    """The transform of one fold. Colours that its training graphs do not have share the code "unknown"."""
 
     settings: ColorFeatures
     vocabulary: ColorVocabulary
-    known: tuple[str, np.ndarray] | None = None
 
     @property
     def size(self) -> int:
-        """How many different codes there are, "unknown" included."""
+        """Number of codes, including "unknown"."""
         return self.settings.width if self.settings.encoding == "hash" else self.vocabulary.size + 1
 
     def codes(self, dataset: GraphDataset) -> np.ndarray:
-        """The code of each node, (N,) in 0..size-1."""
-        if self.known and self.known[0] == dataset.digest != "":
-            return self.known[1]
-        graphs = as_graph_set(dataset, attributes=self.settings.attributes, decimals=self.settings.decimals)
+        """Code of each node, (N,) in 0..size-1."""
+        graphs = self.settings.read(dataset)
         if self.settings.encoding == "hash":
             return self.vocabulary.buckets(graphs, self.settings.width)
         return self.vocabulary.index(graphs)
 
     def apply(self, dataset: GraphDataset) -> GraphDataset:
-        """Append one column per colour, or for an embedding one column with the colour's number."""
+        """Append one column for each code, or for an embedding one column with the code."""
         codes = torch.from_numpy(self.codes(dataset)).to(dataset.node_feats.device)
         if self.settings.encoding == "embedding":
             columns, names = codes[:, None], ["color"]
@@ -118,7 +104,7 @@ class FittedColors(Transform):
 
 
 class ColorEmbedding(nn.Module):
-    """Any model behind an embedding of the last node feature, a colour's number: (N, D + 1) -> (N, D + width)."""
+    """A model with an embedding of the last node feature, a colour's code: (N, D + 1) -> (N, D + width)."""
 
     def __init__(self, info: DatasetInfo, make_model: Callable[..., Any], colors: int, width: int):
         super().__init__()

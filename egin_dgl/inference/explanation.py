@@ -145,7 +145,7 @@ def parts_of(
         edge_feats=graph.edge_feats[torch.cat(edges)],
         digest="",
         ids=(),
-        parts=(),
+        splits=(),
         smiles=(),
     )
 
@@ -218,6 +218,6 @@ def one_graph(dataset: GraphDataset, number: int) -> GraphDataset:
         edge_feats=dataset.edge_feats[edges],
         digest="",
         ids=(dataset.names[number],),
-        parts=own(dataset.parts),
+        splits=own(dataset.splits),
         smiles=own(dataset.smiles),
     )

@@ -68,7 +68,7 @@ class TrainedFold:
             graphs = as_graph_set(
                 self.prepared(dataset), attributes=kernel.attributes, decimals=kernel.decimals
             )
-            return self.model.scores(graphs, self.info.classes)
+            return self.model.logits(graphs, self.info.classes)
         model = self.model
         return self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
 

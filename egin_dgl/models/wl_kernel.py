@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.ewl.signatures import TABLE_METHODS
+from egin_dgl.ewl.color_table import TABLE_METHODS
 from egin_dgl.ranges import Decimals, Depth, OneOf, Positive
 
 

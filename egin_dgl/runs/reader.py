@@ -129,7 +129,7 @@ def read_run(path: Path) -> Run:
     options = mapping_in(hydra, "hydra", "runtime", "choices")
     words = [str(word) for word in read_yaml(folder.words, list, problems)]
     record = read_json(folder.record, {"model": str, "dataset": str, "settings": dict}, problems)
-    folds = read_json(folder.folds, {"k": int, "parts": list}, problems)
+    folds = read_json(folder.folds, {"k": int, "folds": list}, problems)
     settings = record.get("settings") or ({} if problems else hydra_settings(folder))
     settings = settings and of_any_version(settings)
     dataset = (
@@ -152,7 +152,7 @@ def read_run(path: Path) -> Run:
         k=k,
         repeats=repeats,
         fixed=folds.get("fixed") is True,
-        folds_hash=hash_of(folds["parts"]) if shape and folds else None,
+        folds_hash=hash_of(folds["folds"]) if shape and folds else None,
         data_hash=record.get("data_sha256") if shape else None,
         results=results,
         error=" ".join(folder.error.read_text("utf-8", "replace").split())
@@ -179,7 +179,7 @@ def read_fold(folder: FoldDir, problems: list[str]) -> FoldResult | None:
 def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
     """k and repeats, of the folds that were made or else as asked for; None where neither says."""
     if folds and folds["k"] > 0:
-        return (folds["k"], len(folds["parts"]) // folds["k"]) if settings else None
+        return (folds["k"], len(folds["folds"]) // folds["k"]) if settings else None
     cv = mapping_in(settings, "cv")
     k, repeats = cv.get("k"), cv.get("repeats", 1)
     if isinstance(k, int) and isinstance(repeats, int) and k > 0 and repeats > 0:

@@ -52,8 +52,10 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
                 counts["train"], labels[job.split.train].numpy()
             )
             # Decided by what is saved of it: pairs that all but tie vote by the last digit.
-            machine = KernelMachine.of(kernel, fitted)
-            logits = {part: machine.decide(rows, dataset.info.classes) for part, rows in counts.items()}
+            machine = KernelMachine.from_pipeline(kernel, fitted)
+            logits = {
+                part: machine.logits_from_counts(rows, dataset.info.classes) for part, rows in counts.items()
+            }
             scores = {part: measured(logits[part], labels[getattr(job.split, part)]) for part in counts}
             record = EpochRecord(
                 epoch=epoch,

@@ -198,7 +198,7 @@ def prepared(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeMod
     """What the training part teaches about the data: sizes, transforms; how a model is made for it, and what of all this
     is saved with the weights."""
     train = job.split.train
-    dataset = dataset.measured_on(train)  # a model may size itself by its training graphs
+    dataset = dataset.with_training_statistics(train)  # a model may size itself by its training graphs
     info, transforms = asdict(dataset.info), dict[str, dict]()
     make_model = job.recipe.make_model
     for fit in job.recipe.transforms:

@@ -1,9 +1,8 @@
-"""Flat tensors hold the graphs of the files, and the processed cache never changes or loses them."""
+"""GraphDataset and the cache of prepared datasets."""
 
+import multiprocessing
 import os
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,10 @@ import torch
 from dgl.dataloading import GraphDataLoader
 
 from egin_dgl.data import GraphDataset, load_tu
-from egin_dgl.data.prepare import processed as processed_cache
+from egin_dgl.data.encode import from_arrays
+from egin_dgl.data.prepare import cache_entry
+from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.errors import ConfigError, DataError
 
@@ -82,7 +84,7 @@ def processed(tmp_path):
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_dimensions_are_those_of_the_paper(name):
+def test_dimensions_equal_those_of_the_paper(name):
     if name not in ("MUTAG", "Cuneiform") and not (ROOT and Path(ROOT, name).is_dir()):
         pytest.skip(f"EGIN_DATA_ROOT has no {name}")
     graphs, classes, node_dim, edge_dim, majority = PAPER[name]
@@ -96,13 +98,13 @@ def test_dimensions_are_those_of_the_paper(name):
 
 
 @pytest.mark.parametrize("name", ["MUTAG", "Cuneiform"])
-def test_bundled_copies_are_enough(name, monkeypatch):
+def test_bundled_copies_are_found(name, monkeypatch):
     monkeypatch.delenv("EGIN_DATA_ROOT", raising=False)
     dataset = load_tu(name, url=None)
     assert (len(dataset), dataset.info.classes) == PAPER[name][:2] and "grakel" in dataset.origin
 
 
-# --- what a dataset holds ------------------------------------------------------------------------------------------
+# --- contents ------------------------------------------------------------------------------------------
 
 
 def test_flat_tensors_of_a_small_set(small):
@@ -116,7 +118,7 @@ def test_flat_tensors_of_a_small_set(small):
         and dataset.info.edge_attributes == 1
     )
     assert dataset.edge_feats[6:].tolist() == [[0.25, 0, 1], [0.25, 0, 1]]
-    assert dataset.notes == ("1 self-loop(s) removed", "1 one-way edge(s) given their reverse")
+    assert dataset.notes == ("1 self-loop(s) removed", "reverse edge added to 1 one-way edge(s)")
     assert dataset.majority_accuracy == 0.5
 
 
@@ -179,10 +181,10 @@ def test_options_change_edges_and_features(small):
         ({"edges": "both"}, "edges must be symmetric or as_given, got 'both'"),
         ({"self_loops": True}, "self_loops must be remove or keep, got True"),
         ({"node_features": "random"}, "node_features must be degree or constant, got 'random'"),
-        ({"expect": {"nodes": 3}}, "expect knows graphs, classes, node_dim and edge_dim, not nodes"),
+        ({"expect": {"nodes": 3}}, "expect has the keys graphs, classes, node_dim and edge_dim, not nodes"),
     ],
 )
-def test_wrong_options_name_the_valid_ones_before_any_search(option, valid):
+def test_invalid_options_are_errors_before_any_search(option, valid):
     with pytest.raises(ConfigError, match=valid):
         load_tu("NOSUCH", url="http://127.0.0.1:9", **option)
 
@@ -190,7 +192,7 @@ def test_wrong_options_name_the_valid_ones_before_any_search(option, valid):
 @pytest.mark.parametrize(
     ("key", "value"), [("graphs", 3), ("classes", [3, 4]), ("node_dim", 7), ("edge_dim", [1])]
 )
-def test_foreign_files_are_refused(small, key, value):
+def test_unexpected_sizes_are_errors(small, key, value):
     root = small()
     for _ in range(2):  # read anew, then from the cache
         with pytest.raises(
@@ -200,23 +202,27 @@ def test_foreign_files_are_refused(small, key, value):
     assert len(load_tu("S", root, expect={key: [2, 3], "graphs": None})) == 2
 
 
-def test_one_class_is_an_error_and_is_not_cached(small, tmp_path):
-    with pytest.raises(DataError, match="S_graph_labels.txt has one class only"):
+def test_single_class_is_an_error_and_is_not_cached(small, tmp_path):
+    with pytest.raises(DataError, match="S_graph_labels.txt has a single class"):
         load_tu("S", small(graph_labels="5\n5\n"))
     assert processed(tmp_path) == []
 
 
-def test_new_graphs_get_the_vectors_of_the_training_set(small):
+def test_new_graphs_are_encoded_as_the_training_set(small):
     trained = load_tu("S", small())
     reuse = {"vocabulary": trained.vocabulary, "class_names": trained.info.class_names}
-    assert torch.equal(load_tu("S", small(), **reuse).node_feats, trained.node_feats)
-    new = load_tu("S", small(node_labels="0\n99\n0\n0\n0\n0\n", graph_labels="7\n1234\n"), **reuse)
+
+    def encode(**changes):
+        return from_arrays(read_tu(find_raw("S", small(**changes)), need_labels=False), "S", **reuse)
+
+    assert torch.equal(encode().node_feats, trained.node_feats)
+    new = encode(node_labels="0\n99\n0\n0\n0\n0\n", graph_labels="7\n1234\n")
     assert new.info.node_names == trained.info.node_names and new.info.class_names == trained.info.class_names
     assert new.node_feats[:3].tolist() == [[1, 0], [0, 0], [1, 0]]
     assert (
         new.labels.tolist() == [1, -1] and "1 node label(s) not in the vocabulary: label0=99 (1)" in new.notes
     )
-    unlabelled = load_tu("S", small(graph_labels=None), **reuse)
+    unlabelled = encode(graph_labels=None)
     assert unlabelled.labels.tolist() == [-1, -1] and unlabelled.info.classes == 2
     assert unlabelled.majority_accuracy != unlabelled.majority_accuracy  # nan: there is no majority
 
@@ -238,9 +244,9 @@ def test_cache_is_read_and_not_the_files(small, tmp_path):
     """A cache file stored for one dataset under another's key would be noticed: the tensors really come from it."""
     first = load_tu("S", small())
     (path,) = processed(tmp_path)
-    kept = TensorCache(path, processed_cache(first.digest, first.info.name).key)
-    tensors, record = kept.read(lambda *content: content)
-    kept.write(tensors | {"labels": first.labels + 5}, record)
+    entry = TensorCache(path, cache_entry(first.digest, first.info.name).key)
+    tensors, record = entry.read(lambda *content: content)
+    entry.write(tensors | {"labels": first.labels + 5}, record)
     assert load_tu("S", small()).labels.tolist() == [6, 5]
 
 
@@ -258,7 +264,7 @@ def test_no_cache_writes_nothing(small, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "noise", "flipped byte", "other header"])
-def test_a_damaged_cache_file_is_made_again(small, tmp_path, damage):
+def test_damaged_cache_file_is_rebuilt(small, tmp_path, damage):
     root = small()
     first = load_tu("S", root)
     (path,) = processed(tmp_path)
@@ -268,49 +274,46 @@ def test_a_damaged_cache_file_is_made_again(small, tmp_path, damage):
         "half": good[: len(good) // 2],
         "noise": os.urandom(len(good)),
         "flipped byte": good[:-1] + bytes([good[-1] ^ 1]),
-        "other header": good.replace(b"checksum", b"chocksum"),
+        "other header": good.replace(b"crc32", b"crc33"),
     }[damage]
     path.write_bytes(bad)
     with path.open("rb") as reader:
         assert equal(load_tu("S", root), first)
-        assert reader.read() == bad  # replaced, not overwritten: whoever has the old file open keeps it whole
+        assert reader.read() == bad  # replaced, not overwritten
     assert path.read_bytes() == good
 
 
-def test_an_unwritable_cache_costs_only_time(small, tmp_path, monkeypatch, caplog):
+def test_unwritable_cache_is_a_warning(small, tmp_path, monkeypatch, caplog):
     (tmp_path / "file").touch()
     monkeypatch.setenv("EGIN_CACHE", str(tmp_path / "file"))
     assert len(load_tu("S", small())) == 2
     assert "cannot write" in caplog.text
 
 
-def test_two_processes_at_once(small, tmp_path):
-    """Both start to write when the go file appears; both get the data, and one whole file is left."""
-    root, go = (
-        small(A=SMALL["A"] + "1, 2\n" * 20_000, edge_labels="1\n" * 20_008, edge_attributes=None),
-        tmp_path / "go",
-    )
-    code = (
-        "import os, time\nfrom egin_dgl.data import load_tu\nprint('ready', flush=True)\n"
-        f"while not os.path.exists({str(go)!r}): time.sleep(0.001)\n"
-        f"print(load_tu('S', {str(root)!r}).edge_feats.sum().item())"
-    )
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen([sys.executable, "-c", code], **pipes) for _ in range(2)]
-    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 2
-    go.touch()
+def test_two_processes_write_one_cache_file(small, tmp_path):
+    """Both start at the same time; both get the data, and one complete file remains."""
+    root = small(A=SMALL["A"] + "1, 2\n" * 20_000, edge_labels="1\n" * 20_008, edge_attributes=None)
+    fork = multiprocessing.get_context("fork")
+    barrier = fork.Barrier(2)
+
+    def load():
+        barrier.wait()
+        assert load_tu("S", root).edge_feats.sum().item() == 20_008
+
+    processes = [fork.Process(target=load) for _ in range(2)]
     for process in processes:
-        output, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
-        assert float(output) == 20_008
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
     assert len(processed(tmp_path)) == 1
     assert equal(load_tu("S", root), load_tu("S", root, cache=False))
 
 
-def test_sizes_and_degrees_are_measured_on_the_chosen_graphs():
+def test_training_statistics():
     whole = load_tu("MUTAG")
     graphs = [3, 50, 120, 7, 99]
-    info = whole.measured_on(graphs).info
+    info = whole.with_training_statistics(graphs).info
     sizes = sorted(whole[graph][0].num_nodes() for graph in graphs)
     assert info.size_percentiles[0] == sizes[0] and info.size_percentiles[100] == sizes[-1]
     assert info.size_percentiles[40] == sizes[2]  # which 3 of 5, that is 60 %, reach
@@ -322,8 +325,8 @@ def test_sizes_and_degrees_are_measured_on_the_chosen_graphs():
     )
 
 
-def test_graphs_keep_their_names(small):
+def test_ids_of_graphs(small):
     root = small(graph_labels="7\n1\n-3\n", graph_indicator="1\n1\n1\n3\n3\n3\n")
     first, cached = load_tu("S", root), load_tu("S", root)
     assert first.ids == cached.ids == ("1", "3")  # graph 2 has no node
-    assert first.to("cpu").with_features().measured_on([0]).ids == ("1", "3")
+    assert first.to("cpu").with_features().with_training_statistics([0]).ids == ("1", "3")

@@ -1,4 +1,4 @@
-"""Any input gives its graphs in chunks, and says of what it is not what it is."""
+"""Detection of the input format, and DGL files."""
 
 import shutil
 from random import Random
@@ -9,8 +9,8 @@ import pytest
 import torch
 from damage import damaged
 
-from egin_dgl.data import GraphDataset, load_tu
-from egin_dgl.data.arrays import concatenated
+from egin_dgl.data import GraphDataset
+from egin_dgl.data.encode import from_arrays
 from egin_dgl.data.readers.detect import open_graphs
 from egin_dgl.data.readers.dgl_file import load_dgl_file
 from egin_dgl.data.readers.search_path import find_raw
@@ -60,24 +60,12 @@ def saved(tmp_path):
     return write
 
 
-def same(one, other):
-    return all(np.array_equal(value, getattr(other, key)) for key, value in vars(one).items())
-
-
-@pytest.mark.parametrize("at_once", [1, 7, 188, 1000])
-def test_chunks_join_to_the_whole(mutag, at_once):
-    chunks = list(mutag.chunks(at_once))
-    assert all(chunk.graphs <= at_once for chunk in chunks) and sum(chunk.graphs for chunk in chunks) == 188
-    assert all(chunk.node_graph[0] == 0 for chunk in chunks)
-    assert same(concatenated(chunks), next(mutag.chunks(188)))  # with its edges grouped by graph
-
-
-def test_tu_by_folder_zip_and_name(mutag, mutag_files, tmp_path):
+def test_tu_by_directory_zip_and_name(mutag, mutag_files, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "MUTAG"), "zip", mutag_files.parent)
     for path in (mutag_files, archive, "MUTAG", f"{mutag_files}/"):
-        chunks = list(open_graphs(path, {"_target_": "egin_dgl.data.load_tu", "url": None}, at_once=100))
-        assert [chunk.graphs for chunk in chunks] == [100, 88] and chunks[1].ids[-1] == "188"
-        assert np.array_equal(np.concatenate([chunk.graph_labels for chunk in chunks]), mutag.graph_labels)
+        (arrays,) = open_graphs(path, {"_target_": "egin_dgl.data.load_tu", "url": None})
+        assert arrays.graphs == 188 and arrays.ids[-1] == "188"
+        assert np.array_equal(arrays.graph_labels, mutag.graph_labels)
 
 
 def test_dgl_files(saved):
@@ -88,9 +76,8 @@ def test_dgl_files(saved):
     assert data.info.node_names == ("kind=0", "kind=1") and data.info.edge_names == ("length",)
     same_graphs = GraphDataset.from_graphs(rings(), classes)
     assert torch.equal(data.edge_feats, same_graphs.edge_feats) and torch.equal(data.src, same_graphs.src)
-    chunks = list(open_graphs(path, None, at_once=6))
-    assert [chunk.graphs for chunk in chunks] == [6, 4] and chunks[1].ids == ("6", "7", "8", "9")
-    assert chunks[0].graph_labels.tolist() == classes[:6].tolist()
+    (arrays,) = open_graphs(path)
+    assert arrays.graphs == 10 and arrays.graph_labels.tolist() == classes.tolist()
     (unlabelled,) = open_graphs(saved(None))
     assert unlabelled.graph_labels is None
 
@@ -98,11 +85,11 @@ def test_dgl_files(saved):
 def test_faults_of_dgl_files(saved, tmp_path):
     classes = torch.arange(10) % 2
     with pytest.raises(
-        ConfigError, match=r"several tensors \(a, b\): say which are the classes, dataset.target=NAME"
+        ConfigError, match=r"several tensors \(a, b\): select the classes with dataset.target=NAME"
     ):
         load_dgl_file(saved({"a": classes, "b": classes}))
     assert load_dgl_file(saved({"a": classes, "b": 1 - classes}), target="b").labels[0] == 1
-    with pytest.raises(DataError, match="has no classes; dgl.save_graphs"):
+    with pytest.raises(DataError, match="has no classes; save them with dgl.save_graphs"):
         load_dgl_file(saved(None))
     with pytest.raises(DataError, match="has no classes 'y', only a, b"):
         load_dgl_file(saved({"a": classes, "b": classes}), target="y")
@@ -111,54 +98,53 @@ def test_faults_of_dgl_files(saved, tmp_path):
     ):
         load_dgl_file(saved({"y": torch.tensor([[0, 1]] * 10)}))
     with pytest.raises(
-        DataError, match="rings.bin: graph 0 has the label 0.5; classes are whole numbers or words"
+        DataError,
+        match="rings.bin: graph 0 has the label 0.5; each graph has one class here, an integer or a string",
     ):
         load_dgl_file(saved({"y": torch.full((10,), 0.5)}))
     with pytest.raises(DataError, match="rings.bin: there are 10 graphs and 9 labels"):
         load_dgl_file(saved({"y": classes[:9]}))
     (tmp_path / "other.bin").write_bytes(b"\x80\x04 something else")
-    with pytest.raises(DataError, match="other.bin is not a file that dgl.save_graphs wrote"):
+    with pytest.raises(DataError, match="other.bin is not a file of dgl.save_graphs"):
         load_dgl_file(tmp_path / "other.bin")
     with pytest.raises(DataError, match="cannot read .*none.bin: No such file"):
         load_dgl_file(tmp_path / "none.bin")
 
 
-def test_half_a_dgl_file(saved, tmp_path):
+def test_truncated_dgl_file(saved, tmp_path):
     whole = saved({"y": torch.arange(10) % 2}).read_bytes()
     (tmp_path / "half.bin").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="half.bin: it (cannot be read|is damaged)"):
         load_dgl_file(tmp_path / "half.bin")
 
 
-def test_what_is_no_input(tmp_path, mutag_files):
+def test_paths_without_graphs_are_errors(tmp_path, mutag_files):
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
     shutil.copy(mutag_files / "MUTAG_A.txt", tmp_path / "other")
     for path, message in (
-        (tmp_path / "empty", "holds no graphs: neither graphs.csv"),
-        (tmp_path / "new.csv", "no such file or folder"),
-        ("new.csv", "no such file or folder"),
-        (tmp_path / "other", "must have the name of its dataset, MUTAG"),
+        (tmp_path / "empty", "has neither graphs.csv"),
+        (tmp_path / "new.csv", "no such file or directory"),
+        ("new.csv", "no such file or directory"),
+        (tmp_path / "other", "must be named after its dataset; rename it to MUTAG"),
     ):
         with pytest.raises(DataError, match=message):
             list(open_graphs(path))
 
 
-def test_a_vocabulary_of_other_names_is_told(mutag_files, saved):
+def test_vocabulary_of_other_data_is_an_error(mutag, saved):
     trained = load_dgl_file(saved({"y": torch.arange(10) % 2})).vocabulary
-    other = load_tu("MUTAG", mutag_files.parent, url=None)
     with pytest.raises(DataError, match="the vocabulary has 1 attribute and 0 label column"):
-        load_tu("MUTAG", mutag_files.parent, url=None, vocabulary=trained, class_names=other.info.class_names)
+        from_arrays(mutag, "MUTAG", vocabulary=trained)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_damaged_dgl_file_is_refused_in_one_sentence_and_never_ends_the_process(tmp_path, seed):
-    """DGL itself dies of many of these."""
+def test_damaged_dgl_file_is_an_error_and_does_not_crash_the_process(tmp_path):
+    """DGL itself crashes on many of these files."""
     graphs = [dgl.rand_graph(5, 8) for _ in range(6)]
     for graph in graphs:
         graph.ndata["a"], graph.edata["b"] = torch.rand(5), torch.randint(0, 3, (8,))
     dgl.save_graphs(str(tmp_path / "whole.bin"), graphs, {"y": torch.arange(6) % 2})
-    whole, random, refused = (tmp_path / "whole.bin").read_bytes(), Random(seed), 0
+    whole, random, refused = (tmp_path / "whole.bin").read_bytes(), Random(0), 0
     for _ in range(40):
         (tmp_path / "some.bin").write_bytes(damaged(whole, random))
         try:
@@ -169,15 +155,14 @@ def test_a_damaged_dgl_file_is_refused_in_one_sentence_and_never_ends_the_proces
     assert refused > 20
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_damaged_table_of_molecules_is_read_or_refused_in_one_sentence(tmp_path, seed):
+def test_damaged_table_of_molecules_is_read_or_an_error(tmp_path):
     pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
     from egin_dgl.data.readers.smiles import load_smiles
 
     rows = "".join(
         f"m{i},{smiles},{'ab'[i % 2]}\n" for i, smiles in enumerate(["CCO", "c1ccccc1", "CC(=O)N"] * 10)
     )
-    random = Random(seed)
+    random = Random(0)
     for _ in range(60):
         (tmp_path / "m.csv").write_bytes(damaged(b"id,smiles,label\n" + rows.encode(), random))
         try:

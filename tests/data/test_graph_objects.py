@@ -1,4 +1,4 @@
-"""Graphs of other libraries become the same dataset, and what cannot be read is one sentence with graph and column."""
+"""Graphs of DGL, networkx and PyG give the same dataset, with errors that name graph and column."""
 
 from enum import Enum
 
@@ -15,7 +15,7 @@ from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl import WLKernel, as_graph_set, audit, refine
 
-# --- MUTAG in the clothes of three libraries -----------------------------------------------------------------------
+# --- MUTAG as graphs of three libraries -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def pieces(raw):
         nodes = np.flatnonzero(raw.node_graph == graph)
         edges = np.flatnonzero(raw.node_graph[raw.src] == graph)
         ends = np.stack([raw.src[edges], raw.dst[edges]]) - nodes[0]
-        yield raw.node_labels[nodes, 0], ends, raw.edge_labels[edges, 0]
+        yield raw.nodes.labels[nodes, 0], ends, raw.edges.labels[edges, 0]
 
 
 def as_dgl(atoms, ends, bonds):
@@ -66,7 +66,7 @@ def edges_of(dataset):
 
 
 @pytest.mark.parametrize("wrap", [as_dgl, as_networkx, as_pyg], ids=lambda wrap: wrap.__name__)
-def test_mutag_in_other_clothes_is_mutag(mutag, raw, wrap):
+def test_mutag_of_each_library_equals_mutag(mutag, raw, wrap):
     again = GraphDataset.from_graphs([wrap(*piece) for piece in pieces(raw)], raw.graph_labels, name="MUTAG")
     for key in set(TENSORS) - {"src", "dst", "edge_feats"}:
         assert torch.equal(getattr(again, key), getattr(mutag, key)), key
@@ -121,14 +121,14 @@ def test_reals_are_attributes_and_the_rest_labels():
     assert data.ids == ("a", "7")
 
 
-def test_columns_are_used_as_said():
+def test_selected_columns():
     graphs = [path(charge=[0.0, 1.0, -1.0], bonds=[1, 2, 1])] * 2
     data = GraphDataset.from_graphs(
         graphs, [0, 1], node_labels="charge", node_attributes=["bonds"], edge_labels=[]
     )
     assert data.info.node_names == ("bonds", "charge=-1", "charge=0", "charge=1")
     assert data.info.edge_names == ("constant",)
-    with pytest.raises(ConfigError, match="'atom' is named twice"):
+    with pytest.raises(ConfigError, match="'atom' is selected twice"):
         GraphDataset.from_graphs(graphs, [0, 1], node_labels=["atom"], node_attributes=["atom"])
 
 
@@ -169,7 +169,7 @@ class Taste(Enum):
         (None, (), [-1, -1]),
     ],
 )
-def test_classes_of_any_kind(labels, names, numbers):
+def test_types_of_classes(labels, names, numbers):
     data = GraphDataset.from_graphs([path(), path()], labels)
     assert data.info.class_names == names and data.labels.tolist() == numbers
 
@@ -180,14 +180,14 @@ def test_pairs_and_multigraphs():
     assert data.info.class_names == ("x", "y") and data.edge_offsets.tolist() == [0, 5, 10]
 
 
-def test_a_graph_without_edges_needs_no_edge_columns():
+def test_graph_without_edges_needs_no_edge_columns():
     alone = nx.Graph()
     alone.add_node(0, atom="C")
     data = GraphDataset.from_graphs([path(), alone], [0, 1])
     assert data.edge_offsets.tolist() == [0, 4, 4] and data.info.edge_names == ("order",)
 
 
-def test_new_graphs_get_the_vectors_of_the_old():
+def test_new_graphs_are_encoded_as_the_training_set():
     old = GraphDataset.from_graphs([path(), path()], ["x", "y"])
     strange = path()
     strange.nodes[0]["atom"] = "Se"
@@ -196,11 +196,11 @@ def test_new_graphs_get_the_vectors_of_the_old():
     )
     assert new.node_feats.tolist()[:3] == [[0, 0], [0, 1], [1, 0]] and new.labels.tolist() == [1, -1]
     assert new.unseen == {"node atom=Se": 1}
-    with pytest.raises(DataError, match="1 graph\\(s\\) have no label, the first is 1"):
+    with pytest.raises(DataError, match="1 graph\\(s\\) have no label, first: 1"):
         GraphDataset.from_graphs([path(), path()], ["y", None])
 
 
-# --- what cannot be read -------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------
 
 
 def without(node, name):
@@ -227,13 +227,13 @@ BAD = {
     "a graph lacks it": (
         [path(), path(), bare()],
         [0, 1, 0],
-        "graph 2 has no node column 'atom'; it has none",
+        "graph 2 has no node column 'atom', only none",
     ),
     "nested": ([path(), path(x=[[1], [2], [3]])], [0, 1], "graph 0 has no node column 'x'"),
     "nested value": (
         [path(x=[1, [2], 3])],
         [0],
-        "graph 0, node 1: node column 'x' holds [2], where a number",
+        "graph 0, node 1: node column 'x' holds [2], expected a number",
     ),
     "none": ([path(x=[None, 2, 3])], [0], "graph 0, node 0: node column 'x' holds None"),
     "nan": (
@@ -251,24 +251,24 @@ BAD = {
         [0],
         "graph 0, node 1: node column 'x' holds '?' among real",
     ),
-    "real class": ([path()], [0.5], "graph 0 has the label 0.5; classes are whole numbers or words"),
+    "real class": ([path()], [0.5], "graph 0 has the label 0.5; each graph has one class here"),
     "two classes": ([path()], [[0, 1]], "graph 0 has the label [0, 1]; each graph has one class here"),
     "labels no list": ([path()], "x", "labels must be a list"),
 }
 
 
 @pytest.mark.parametrize(("graphs", "labels", "message"), BAD.values(), ids=BAD.keys())
-def test_a_fault_is_one_sentence(graphs, labels, message):
+def test_errors_name_graph_and_column(graphs, labels, message):
     with pytest.raises(DataError) as caught:
         GraphDataset.from_graphs(graphs, labels)
     assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
 
 
-def test_faults_of_dgl_and_pyg():
+def test_errors_of_dgl_and_pyg():
     plain = dgl.graph(([0], [1]))
     with pytest.raises(DataError, match="graph 0: it is a batch of 2; dgl.unbatch gives the graphs"):
         GraphDataset.from_graphs([dgl.batch([plain, plain])], [0])
-    with pytest.raises(DataError, match="graph 1: nodes or edges of several types"):
+    with pytest.raises(DataError, match="graph 1: it is heterogeneous"):
         GraphDataset.from_graphs([plain, dgl.heterograph({("a", "to", "b"): ([0], [0])})], [0, 1])
     other = dgl.graph(([0], [1]))
     plain.ndata["x"], other.ndata["x"] = torch.zeros(2, 3), torch.zeros(2, 4)
@@ -282,7 +282,7 @@ def test_faults_of_dgl_and_pyg():
         GraphDataset.from_graphs([data(x=torch.zeros(2, 1), edge_index=edges)], [0])
 
 
-def test_the_class_of_pyg_graphs_is_y():
+def test_class_of_pyg_graphs_is_y():
     data = pytest.importorskip("torch_geometric.data").Data
     edges = torch.tensor([[0, 1], [1, 0]])
     graphs = [data(x=torch.eye(2), edge_index=edges, y=torch.tensor([y])) for y in (1, 0)]

@@ -13,15 +13,15 @@ def cuneiform_labels():
     return load_tu("Cuneiform").labels.numpy()
 
 
-@pytest.mark.parametrize("k", [2, 3, 10, 267])
-def test_parts_are_a_stratified_partition_even_for_small_classes(cuneiform_labels, k):
+@pytest.mark.parametrize("k", [2, 10, 267])
+def test_folds_are_a_stratified_partition_even_for_small_classes(cuneiform_labels, k):
     labels = cuneiform_labels
     assert np.bincount(labels).max() < 10  # no class has a member for each of ten folds
     folds = make_folds(labels, k, seed=3)
-    assert sorted(np.concatenate(folds.parts)) == list(range(len(labels)))
-    sizes = [len(part) for part in folds.parts]
+    assert sorted(np.concatenate(folds.indices)) == list(range(len(labels)))
+    sizes = [len(part) for part in folds.indices]
     assert max(sizes) - min(sizes) <= 1
-    counts = np.array([np.bincount(labels[part], minlength=30) for part in folds.parts])
+    counts = np.array([np.bincount(labels[part], minlength=30) for part in folds.indices])
     assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
 
 
@@ -29,10 +29,10 @@ def test_groups_are_never_split(cuneiform_labels):
     groups = np.random.default_rng(0).integers(0, 120, len(cuneiform_labels))
     groups[:40] = 7  # larger than a fold
     folds = make_folds(cuneiform_labels, 5, seed=1, groups=groups)
-    assert sorted(np.concatenate(folds.parts)) == list(range(267))
-    homes = [set(groups[part]) for part in folds.parts]
+    assert sorted(np.concatenate(folds.indices)) == list(range(267))
+    homes = [set(groups[part]) for part in folds.indices]
     assert sum(map(len, homes)) == len(set(groups))
-    sizes = [len(part) for part in folds.parts]
+    sizes = [len(part) for part in folds.indices]
     assert max(sizes) - min(sizes) <= 15  # 53 each, but for what the groups cost
 
 
@@ -48,39 +48,39 @@ def test_splits_are_disjoint_and_complete(cuneiform_labels):
     assert sorted(tested) == list(range(267))
 
 
-def test_the_seed_decides(cuneiform_labels):
+def test_seed_determines_folds(cuneiform_labels):
     one, same, other = (make_folds(cuneiform_labels, 10, seed) for seed in (1, 1, 2))
-    assert all(map(np.array_equal, one.parts, same.parts))
-    assert not all(map(np.array_equal, one.parts, other.parts))
+    assert all(map(np.array_equal, one.indices, same.indices))
+    assert not all(map(np.array_equal, one.indices, other.indices))
 
 
-def test_each_repetition_is_a_cross_validation_of_its_own(cuneiform_labels, tmp_path):
+def test_each_repetition_is_a_cross_validation(cuneiform_labels, tmp_path):
     once, folds = (make_folds(cuneiform_labels, 10, seed=4, repeats=repeats) for repeats in (1, 3))
-    assert folds.repeats == 3 and len(folds.parts) == 30
-    assert all(map(np.array_equal, once.parts, folds.parts[:10]))
+    assert folds.repeats == 3 and len(folds.indices) == 30
+    assert all(map(np.array_equal, once.indices, folds.indices[:10]))
     for repeat in range(3):
         splits = [folds.split(10 * repeat + part, validation=True) for part in range(10)]
         assert sorted(np.concatenate([split.test for split in splits])) == list(range(267))
         for split in splits:
             whole = np.concatenate([split.train, split.validation, split.test])
             assert sorted(whole) == list(range(267))
-    assert not any(np.array_equal(folds.parts[i], folds.parts[10 + i]) for i in range(10))
+    assert not any(np.array_equal(folds.indices[i], folds.indices[10 + i]) for i in range(10))
     folds.save(tmp_path / "folds.json")
     again = load_folds(tmp_path / "folds.json", cuneiform_labels)
-    assert again.k == 10 and all(map(np.array_equal, again.parts, folds.parts))
+    assert again.k == 10 and all(map(np.array_equal, again.indices, folds.indices))
     record = json.loads((tmp_path / "folds.json").read_text())
-    record["parts"].pop()
+    record["folds"].pop()
     (tmp_path / "folds.json").write_text(json.dumps(record))
     with pytest.raises(DataError, match="exactly once"):
         load_folds(tmp_path / "folds.json", cuneiform_labels)
 
 
-def test_saved_folds_are_checked_when_read(tmp_path, cuneiform_labels):
+def test_saved_folds_are_validated(tmp_path, cuneiform_labels):
     path = tmp_path / "folds.json"
     folds = make_folds(cuneiform_labels, 10, 0, "Cuneiform")
     folds.save(path)
     again = load_folds(path, cuneiform_labels, "Cuneiform")
-    assert all(map(np.array_equal, folds.parts, again.parts))
+    assert all(map(np.array_equal, folds.indices, again.indices))
     record = json.loads(path.read_text())
     assert {key: record[key] for key in ("dataset", "n", "k", "seed")} == {
         "dataset": "Cuneiform",
@@ -92,7 +92,7 @@ def test_saved_folds_are_checked_when_read(tmp_path, cuneiform_labels):
         load_folds(path, cuneiform_labels, "MUTAG")
     with pytest.raises(DataError, match="other labels"):
         load_folds(path, cuneiform_labels[::-1], "Cuneiform")
-    record["parts"][0][0] = record["parts"][1][0]
+    record["folds"][0][0] = record["folds"][1][0]
     path.write_text(json.dumps(record))
     with pytest.raises(DataError, match="exactly once"):
         load_folds(path, cuneiform_labels, "Cuneiform")
@@ -103,10 +103,10 @@ def test_saved_folds_are_checked_when_read(tmp_path, cuneiform_labels):
         load_folds(tmp_path / "none.json", cuneiform_labels)
 
 
-def test_wrong_numbers_name_the_valid_ones(cuneiform_labels):
-    with pytest.raises(ConfigError, match="cv.k must be a number from 2 to the 267 graphs"):
+def test_invalid_numbers(cuneiform_labels):
+    with pytest.raises(ConfigError, match="cv.k must be an integer from 2 to 267"):
         make_folds(cuneiform_labels, 268)
-    with pytest.raises(ConfigError, match="cv.fold must be a number from 0 to 9, got 10"):
+    with pytest.raises(ConfigError, match="cv.fold must be an integer from 0 to 9, got 10"):
         make_folds(cuneiform_labels, 10).split(10, validation=False)
     with pytest.raises(ConfigError, match="at least 3"):
         make_folds(cuneiform_labels, 2).split(0, validation=True)
@@ -119,28 +119,28 @@ LABELS = np.array([0, 1] * 6)
 
 def record_of(**changes):
     folds = make_folds(LABELS, 3, 0)
-    parts = [part.tolist() for part in folds.parts]
-    return {"dataset": "", "seed": 0, "k": 3, "labels_hash": folds.labels_hash, "parts": parts} | changes
+    parts = [part.tolist() for part in folds.indices]
+    return {"dataset": "", "seed": 0, "k": 3, "labels_hash": folds.labels_hash, "folds": parts} | changes
 
 
-PARTS_OF_THREE = record_of()["parts"]
+FOLDS_OF_THREE = record_of()["folds"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"parts": [[g + 0.25 for g in PARTS_OF_THREE[0]], *PARTS_OF_THREE[1:]]}, "not a folds file"),
-        ({"parts": [PARTS_OF_THREE[0] + PARTS_OF_THREE[1], [], PARTS_OF_THREE[2]]}, "part 1 is empty"),
-        ({"parts": 7}, "not a folds file"),
-        ({"parts": [[str(g) for g in part] for part in PARTS_OF_THREE]}, "not a folds file"),
-        ({"parts": [PARTS_OF_THREE[0][:-1], *PARTS_OF_THREE[1:]]}, "exactly once"),
-        ({"parts": [[2**70], *PARTS_OF_THREE[1:]]}, "not a folds file"),
+        ({"folds": [[g + 0.25 for g in FOLDS_OF_THREE[0]], *FOLDS_OF_THREE[1:]]}, "not a folds file"),
+        ({"folds": [FOLDS_OF_THREE[0] + FOLDS_OF_THREE[1], [], FOLDS_OF_THREE[2]]}, "fold 1 is empty"),
+        ({"folds": 7}, "not a folds file"),
+        ({"folds": [[str(g) for g in part] for part in FOLDS_OF_THREE]}, "not a folds file"),
+        ({"folds": [FOLDS_OF_THREE[0][:-1], *FOLDS_OF_THREE[1:]]}, "exactly once"),
+        ({"folds": [[2**70], *FOLDS_OF_THREE[1:]]}, "not a folds file"),
         ({"k": 2.5}, "not a folds file"),
         ({"k": 0}, "exactly once"),
         ({"labels_hash": "x"}, "made for other labels"),
     ],
 )
-def test_a_file_that_is_no_folds(tmp_path, change, message):
+def test_invalid_folds_files(tmp_path, change, message):
     path = tmp_path / "folds.json"
     path.write_text(json.dumps(record_of(**change)))
     with pytest.raises(DataError, match=message) as caught:
@@ -148,7 +148,7 @@ def test_a_file_that_is_no_folds(tmp_path, change, message):
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_place_that_is_no_file(tmp_path):
+def test_unreadable_folds_files(tmp_path):
     with pytest.raises(DataError, match="cannot read the folds file .*: Is a directory"):
         load_folds(tmp_path, LABELS)
     with pytest.raises(DataError, match="no such folds file"):
@@ -161,7 +161,7 @@ def test_a_place_that_is_no_file(tmp_path):
             load_folds(tmp_path / "odd.json", LABELS)
 
 
-def test_named_parts_are_one_split(tmp_path):
+def test_named_splits(tmp_path):
     parts = ["train"] * 6 + ["Valid"] * 3 + ["test"] * 3
     folds = folds_from_column(parts, LABELS, dataset="own")
     split = folds.split(0, validation=True)
@@ -170,41 +170,41 @@ def test_named_parts_are_one_split(tmp_path):
     folds.save(tmp_path / "folds.json")
     again = load_folds(tmp_path / "folds.json", LABELS)
     assert again.fixed
-    with pytest.raises(ConfigError, match="cv.fold must be 0, as the data name one split"):
+    with pytest.raises(ConfigError, match="cv.fold must be 0, as the dataset defines a single split"):
         again.split(1, validation=True)
     without = folds_from_column(["train"] * 8 + ["test"] * 4, LABELS)
     assert without.split(0, validation=False).test.tolist() == [8, 9, 10, 11]
-    with pytest.raises(ConfigError, match="name no validation part: say cv.validation=false"):
+    with pytest.raises(ConfigError, match="defines no validation set: use cv.validation=false"):
         without.split(0, validation=True)
 
 
-def test_numbered_parts_are_folds():
+def test_numbered_folds():
     folds = folds_from_column([str(10 - i % 4) for i in range(12)], LABELS)
     assert folds.k == 4 and not folds.fixed
-    assert [part.tolist() for part in folds.parts] == [[3, 7, 11], [2, 6, 10], [1, 5, 9], [0, 4, 8]]
+    assert [part.tolist() for part in folds.indices] == [[3, 7, 11], [2, 6, 10], [1, 5, 9], [0, 4, 8]]
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    ("splits", "message"),
     [
-        (["train"] * 11 + ["tset"], "not 'tset'"),
-        (["train"] * 12, "names no graph test"),
+        (["train"] * 11 + ["tset"], "got 'tset'"),
+        (["train"] * 12, "assigns no graph to test"),
         (["1"] * 12, "one fold only"),
-        (["1"] * 6 + ["01"] * 6, "one fold in two ways: "),
-        (["1"] * 6 + ["1.5"] * 6, "not '1'"),
+        (["1"] * 6 + ["01"] * 6, "spells one fold in two ways: "),
+        (["1"] * 6 + ["1.5"] * 6, "got '1'"),
     ],
 )
-def test_parts_that_cannot_be_used(parts, message):
+def test_invalid_split_columns(splits, message):
     with pytest.raises(DataError, match=message):
-        folds_from_column(parts, LABELS)
+        folds_from_column(splits, LABELS)
 
 
-def test_fewer_groups_than_parts_are_refused():
-    with pytest.raises(ConfigError, match="cv.k=3 parts cannot be filled by 2 groups"):
+def test_fewer_groups_than_folds_are_an_error():
+    with pytest.raises(ConfigError, match="cv.k=3 is more than 2 groups of graphs can fill"):
         make_folds(LABELS, 3, groups=LABELS)
 
 
-def test_ids_are_kept_where_they_say_more_than_a_number(tmp_path):
+def test_ids_are_saved_unless_they_are_numbers(tmp_path):
     folds = make_folds(np.arange(6) % 2, 2)
     for ids, kept in (
         ((), None),

@@ -1,4 +1,4 @@
-"""Standardisation learns from the training graphs only and touches continuous columns only."""
+"""Standardization is fitted on training graphs and changes continuous columns only."""
 
 import json
 from dataclasses import replace
@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from egin_dgl.data import Standardizer, bonds, load_tu
-from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.dataset import from_arrays
+from egin_dgl.data.arrays import GraphArrays, RawColumns
+from egin_dgl.data.encode import from_arrays
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_training_columns_get_mean_0_and_std_1(cuneiform):
     assert scaled.info == cuneiform.info
 
 
-def test_test_graphs_do_not_speak(cuneiform):
+def test_fit_ignores_test_graphs(cuneiform):
     train, test = list(range(200)), list(range(200, 267))
     node_feats, edge_feats = cuneiform.node_feats.clone(), cuneiform.edge_feats.clone()
     node_feats[rows(cuneiform.node_offsets, test)] += 1000
@@ -47,7 +47,7 @@ def test_test_graphs_do_not_speak(cuneiform):
     assert Standardizer.fit(shifted, test) != Standardizer.fit(cuneiform, test)
 
 
-def test_the_dataset_given_is_left_alone(cuneiform):
+def test_apply_does_not_modify_its_input(cuneiform):
     before = cuneiform.node_feats.clone()
     Standardizer.fit(cuneiform, [0, 1, 2]).apply(cuneiform)
     assert torch.equal(cuneiform.node_feats, before)
@@ -67,8 +67,8 @@ def test_constant_columns_and_empty_training_sets_divide_by_1():
         dst=np.array([51, 50]),
         graphs=2,
         graph_labels=np.array([0, 1]),
-        node_attributes=np.full((100, 2), [0.1, 0.0]),
-        edge_attributes=np.array([[1.0], [3.0]]),
+        nodes=RawColumns(attributes=np.full((100, 2), [0.1, 0.0])),
+        edges=RawColumns(attributes=np.array([[1.0], [3.0]])),
     )
     dataset = from_arrays(arrays, "constant")
     standardizer = Standardizer.fit(dataset, [0])  # graph 0 has no edge
@@ -78,13 +78,13 @@ def test_constant_columns_and_empty_training_sets_divide_by_1():
     assert scaled.node_feats.abs().max() < 1e-6 and torch.equal(scaled.edge_feats, dataset.edge_feats)
 
 
-def test_without_continuous_columns_nothing_happens():
+def test_no_continuous_columns():
     dataset = bonds(graphs=8)
     assert Standardizer.fit(dataset, [0, 1]) == Standardizer()
     assert Standardizer().apply(dataset) is dataset
     assert Standardizer.from_dict(Standardizer().to_dict()) == Standardizer()
 
 
-def test_a_graph_that_is_not_there():
+def test_index_out_of_range():
     with pytest.raises(IndexError):
         Standardizer.fit(replace(bonds(graphs=8)), [8])

@@ -1,4 +1,4 @@
-"""bonds: without edges both classes are the same graphs, with edges one look at a neighbourhood is enough."""
+"""bonds: both classes are the same graphs without edge labels; one step of E-WL distinguishes them."""
 
 from collections import Counter, defaultdict
 
@@ -51,7 +51,7 @@ def by_skeleton(unpacked):
     return groups
 
 
-def test_every_skeleton_is_used_equally_often_in_both_classes(unpacked):
+def test_skeletons_are_balanced(unpacked):
     groups = by_skeleton(unpacked)
     assert len(groups) in (4, 7)
     assert all(len(alternating) == len(scrambled) > 0 for alternating, scrambled in groups.values())
@@ -95,7 +95,7 @@ def test_names_and_sizes():
     assert len(bonds(graphs=2, skeletons=9)) == 2
 
 
-def test_the_seed_decides():
+def test_seed_determines_graphs():
     one, again, other = bonds(40, seed=1), bonds(40, seed=1), bonds(40, seed=2)
     assert torch.equal(one.edge_feats, again.edge_feats) and one.digest == again.digest
     assert one.digest != other.digest
@@ -111,6 +111,6 @@ def test_without_edge_features():
 @pytest.mark.parametrize(
     "wrong", [{"graphs": 0}, {"graphs": 7}, {"graphs": 8.0}, {"graphs": True}, {"skeletons": 0}, {"seed": -1}]
 )
-def test_bad_sizes(wrong):
+def test_invalid_options(wrong):
     with pytest.raises(ConfigError, match=f"bonds: {next(iter(wrong))} must be"):
         bonds(**wrong)

@@ -1,19 +1,18 @@
-"""What the cache gives back is what was kept, or nothing: never something else."""
+"""The tensor cache returns what was written, or nothing."""
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from egin_dgl.data.tensor_cache import TensorCache
 
 TENSORS = {"numbers": torch.arange(5), "none": torch.zeros(0, 3), "reals": torch.tensor([[0.5, -1.0]]).T}
-RECORD = {"words": ["a", "é"], "share": 0.1, "nested": {"n": None}}
+RECORD = {"strings": ["a", "é"], "share": 0.1, "nested": {"n": None}}
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("EGIN_CACHE", str(tmp_path))
-    return TensorCache.of("somewhere", "0123456789abcdef" * 4, "NAME")
+    return TensorCache.for_key("somewhere", "0123456789abcdef" * 4, "NAME")
 
 
 def content(cache):
@@ -24,7 +23,7 @@ def content(cache):
 WRITTEN = ({name: tensor.tolist() for name, tensor in TENSORS.items()}, RECORD)
 
 
-def test_what_was_written_is_read(cache, tmp_path):
+def test_round_trip(cache, tmp_path):
     assert content(cache) is None
     cache.write(TENSORS, RECORD)
     assert content(cache) == WRITTEN
@@ -34,22 +33,16 @@ def test_what_was_written_is_read(cache, tmp_path):
     assert cache.path.read_bytes() == first
 
 
-def test_no_flipped_byte_gives_other_content(cache, caplog):
+def test_flipped_bytes_are_detected(cache, caplog):
     cache.write(TENSORS, RECORD)
     good = cache.path.read_bytes()
-    for place in range(len(good)):
+    for place in range(0, len(good), 7):
         cache.path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
-        assert content(cache) in (None, WRITTEN), place  # spaces that fill up a header say nothing
+        assert content(cache) in (None, WRITTEN), place  # padding of the header is ignored
     assert "is damaged" in caplog.text
 
 
-def test_another_key_or_a_record_that_cannot_be_restored_is_nothing(cache, caplog):
+def test_other_key_or_invalid_record_is_ignored(cache, caplog):
     cache.write(TENSORS, RECORD)
     assert content(TensorCache(cache.path, "f" * 64)) is None and "is damaged" in caplog.text
     assert cache.read(lambda tensors, record: record["no such thing"]) is None
-
-
-def test_a_file_from_before_this_cache_is_passed_over_silently(cache, caplog):
-    cache.path.parent.mkdir(parents=True)
-    save_file(TENSORS | {"reals": torch.ones(2)}, cache.path, metadata={"dataset": "{}"})
-    assert content(cache) is None and not caplog.records

@@ -1,4 +1,4 @@
-"""The TU parser keeps everything the files say, and names file and line of what it cannot read."""
+"""The TU parser reads everything in the files; its errors name file and line."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from damage import damaged
 
-from egin_dgl.data.arrays import GraphArrays, arrange_edges
+from egin_dgl.data.arrays import GraphArrays, RawColumns, arrange_edges
 from egin_dgl.data.readers.search_path import find_raw
 from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
@@ -43,10 +43,12 @@ def read(tmp_path):
 
 
 def same(one: GraphArrays, other: GraphArrays) -> bool:
-    return all(np.array_equal(value, vars(other)[key]) for key, value in vars(one).items())
+    columns = [(getattr(one, side), getattr(other, side)) for side in ("nodes", "edges")]
+    pairs = [(vars(a)[key], vars(b)[key]) for a, b in [(one, other), *columns] for key in vars(a)]
+    return all(np.array_equal(a, b) for a, b in pairs if not isinstance(a, RawColumns))
 
 
-def test_everything_is_kept(read):
+def test_all_tables_are_read(read):
     arrays = read(FULL)
     assert arrays.graphs == 2
     assert arrays.node_graph.tolist() == [0, 0, 0, 1, 1]
@@ -59,17 +61,15 @@ def test_everything_is_kept(read):
         (4, 3),
     ]
     assert arrays.graph_labels.tolist() == [1, -1]
-    assert arrays.node_labels.tolist() == [[0, 7], [-3, 7], [5, 8], [0, 7], [0, 7]]
-    assert arrays.node_attributes.tolist() == [[0.5], [0.001], [-2], [0.25], [3]]
-    assert arrays.edge_labels.shape == (6, 1) and arrays.edge_attributes.shape == (6, 2)
+    assert arrays.nodes.labels.tolist() == [[0, 7], [-3, 7], [5, 8], [0, 7], [0, 7]]
+    assert arrays.nodes.attributes.tolist() == [[0.5], [0.001], [-2], [0.25], [3]]
+    assert arrays.edges.labels.shape == (6, 1) and arrays.edges.attributes.shape == (6, 2)
     assert arrays.warnings == ()
 
 
-def test_what_is_absent_is_none(read):
+def test_absent_tables_are_none(read):
     arrays = read(GOOD)
-    assert (
-        arrays.node_labels is arrays.node_attributes is arrays.edge_labels is arrays.edge_attributes is None
-    )
+    assert arrays.nodes.widths == arrays.edges.widths == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_is_absent_is_none(read):
         "byte order mark",
     ],
 )
-def test_dialects_read_alike(read, tmp_path, rewrite):
+def test_dialects_are_equal(read, tmp_path, rewrite):
     plain = read(FULL)
     (tmp_path / "T").rename(tmp_path / "plain")
     assert same(read({suffix: rewrite(text) for suffix, text in FULL.items()}), plain)
@@ -116,7 +116,7 @@ def test_trailing_isolated_nodes_count(read):
         ("1\n1\n1\n2\n2\n", "1\n-1\n5\n", [1, -1], 3),
     ],
 )
-def test_graphs_without_nodes_are_dropped_and_said(read, indicator, labels, kept, first):
+def test_graphs_without_nodes_are_dropped_with_a_warning(read, indicator, labels, kept, first):
     arrays = read(GOOD | {"graph_indicator": indicator, "graph_labels": labels})
     assert arrays.graphs == 2 and arrays.graph_labels.tolist() == kept
     assert set(arrays.node_graph.tolist()) == {0, 1}
@@ -160,8 +160,8 @@ BAD = {
         {"graph_labels": "1\n"},
         "T_graph_indicator.txt, line 4: graph id 2, but ./T_graph_labels.txt has only 1",
     ),
-    "node 0": ({"A": "1, 2\n0, 1\n"}, "T_A.txt, line 2: edge 0, 1 leaves the nodes 1 to 5"),
-    "node above": ({"A": "1, 2\n2, 1\n6, 5\n"}, "T_A.txt, line 3: edge 6, 5 leaves the nodes 1 to 5"),
+    "node 0": ({"A": "1, 2\n0, 1\n"}, "T_A.txt, line 2: edge 0, 1 is outside the nodes 1 to 5"),
+    "node above": ({"A": "1, 2\n2, 1\n6, 5\n"}, "T_A.txt, line 3: edge 6, 5 is outside the nodes 1 to 5"),
     "across": ({"A": "1, 2\n2, 1\n3, 4\n"}, "T_A.txt, line 3: edge 3, 4 joins graphs 1 and 2"),
     "graph 0": (
         {"graph_indicator": "0\n0\n0\n1\n1\n"},
@@ -185,16 +185,19 @@ BAD = {
     ),
     "fraction": (
         {"node_labels": "1\n2.5\n1\n1\n1\n"},
-        "T_node_labels.txt, line 2: 2.5 where an integer is needed",
+        "T_node_labels.txt, line 2: 2.5 where an integer below 2^53 is needed",
     ),
     "label that a float64 does not hold": (
         {"graph_labels": "1\n9007199254740993\n"},
-        "T_graph_labels.txt, line 2: 9007199254740992.0 where an integer is needed, of less than 2^53",
+        "T_graph_labels.txt, line 2: 9007199254740992.0 where an integer below 2^53 is needed",
     ),
-    "nan label": ({"graph_labels": "1\nnan\n"}, "T_graph_labels.txt, line 2: nan where an integer is needed"),
+    "nan label": (
+        {"graph_labels": "1\nnan\n"},
+        "T_graph_labels.txt, line 2: nan where an integer below 2^53 is needed",
+    ),
     "huge label": (
         {"graph_labels": "1\n1e300\n"},
-        "T_graph_labels.txt, line 2: 1e+300 where an integer is needed",
+        "T_graph_labels.txt, line 2: 1e+300 where an integer below 2^53 is needed",
     ),
     "not text": ({"graph_labels": b"1\n\xff\xfe\n"}, "T_graph_labels.txt, line 2: byte 0xff is not text"),
     "zero byte": ({"graph_labels": b"1\n\x00\n"}, "T_graph_labels.txt, line 2: '\\x00' is not a number"),
@@ -202,7 +205,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD.keys())
-def test_a_fault_is_one_sentence_with_file_and_line(read, tmp_path, change, message):
+def test_errors_name_file_and_line(read, tmp_path, change, message):
     files = {suffix: text for suffix, text in (GOOD | change).items() if text is not None}
     with pytest.raises(DataError) as caught:
         read(files)
@@ -213,22 +216,28 @@ def test_a_fault_is_one_sentence_with_file_and_line(read, tmp_path, change, mess
 # --- edges ---------------------------------------------------------------------------------------------------------
 
 
-def graphs_to_arrays(edges, nodes=4, graphs=None):
+def make_arrays(edges, nodes=4, graphs=None):
     src, dst = np.array(edges).T
     node_graph = np.array(graphs or [0] * nodes)
     labels = np.arange(len(edges))[:, None]
     return GraphArrays(
-        node_graph, src, dst, int(node_graph.max()) + 1, edge_labels=labels, edge_attributes=labels / 2
+        node_graph,
+        src,
+        dst,
+        int(node_graph.max()) + 1,
+        edges=RawColumns(labels=labels, attributes=labels / 2),
     )
 
 
 def triples(arrays):
-    assert np.array_equal(arrays.edge_attributes, arrays.edge_labels / 2)  # features travel with their edge
-    return list(zip(arrays.src.tolist(), arrays.dst.tolist(), arrays.edge_labels[:, 0].tolist(), strict=True))
+    assert np.array_equal(arrays.edges.attributes, arrays.edges.labels / 2)
+    return list(
+        zip(arrays.src.tolist(), arrays.dst.tolist(), arrays.edges.labels[:, 0].tolist(), strict=True)
+    )
 
 
 def test_only_missing_reverse_edges_are_added():
-    arrays = arrange_edges(graphs_to_arrays([(0, 1), (1, 0), (1, 2), (3, 2), (3, 2)]))
+    arrays = arrange_edges(make_arrays([(0, 1), (1, 0), (1, 2), (3, 2), (3, 2)]))
     assert triples(arrays) == [
         (0, 1, 0),
         (1, 0, 1),
@@ -239,29 +248,29 @@ def test_only_missing_reverse_edges_are_added():
         (2, 3, 3),
         (2, 3, 4),
     ]
-    assert arrays.warnings == ("3 one-way edge(s) given their reverse",)
+    assert arrays.warnings == ("reverse edge added to 3 one-way edge(s)",)
     assert triples(arrange_edges(arrays)) == triples(arrays)
 
 
 def test_edges_as_given():
     edges = [(0, 1), (1, 2), (1, 2)]
-    assert triples(arrange_edges(graphs_to_arrays(edges), symmetric=False)) == [
+    assert triples(arrange_edges(make_arrays(edges), symmetric=False)) == [
         (0, 1, 0),
         (1, 2, 1),
         (1, 2, 2),
     ]
 
 
-def test_self_loops_go_unless_kept():
+def test_self_loops_are_removed_by_default():
     edges = [(0, 0), (0, 1), (1, 0), (2, 2)]
-    removed = arrange_edges(graphs_to_arrays(edges))
+    removed = arrange_edges(make_arrays(edges))
     assert triples(removed) == [(0, 1, 1), (1, 0, 2)] and removed.warnings == ("2 self-loop(s) removed",)
-    kept = arrange_edges(graphs_to_arrays(edges), self_loops=True)
+    kept = arrange_edges(make_arrays(edges), self_loops=True)
     assert triples(kept) == [(0, 0, 0), (0, 1, 1), (1, 0, 2), (2, 2, 3)] and kept.warnings == ()
 
 
 def test_edges_are_grouped_by_graph_in_stable_order():
-    arrays = arrange_edges(graphs_to_arrays([(2, 3), (0, 1), (3, 2), (1, 0)], graphs=[0, 0, 1, 1]))
+    arrays = arrange_edges(make_arrays([(2, 3), (0, 1), (3, 2), (1, 0)], graphs=[0, 0, 1, 1]))
     assert triples(arrays) == [(0, 1, 1), (1, 0, 3), (2, 3, 0), (3, 2, 2)]
 
 
@@ -270,9 +279,8 @@ def test_every_edge_of_a_large_set_is_read():
     assert len(read_tu(find_raw("COX2_MD", url=None)).src) == 203_084
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_damaged_files_are_read_or_refused_in_one_sentence(tmp_path, seed):
-    random, folder, refused = Random(seed), tmp_path / "T", 0
+def test_damaged_files_are_read_or_an_error(tmp_path):
+    random, folder, refused = Random(0), tmp_path / "T", 0
     folder.mkdir()
     for _ in range(100):
         broken = random.sample(sorted(FULL), random.randint(1, 2))

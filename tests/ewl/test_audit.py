@@ -34,7 +34,7 @@ def test_known_values(name, key, plain, edged, dataset):
         assert all(a.ceiling <= b.ceiling for a, b in zip(levels, levels[1:], strict=False))
 
 
-def test_the_generated_set_needs_edges():
+def test_bonds_need_edges():
     found = audit(bonds(graphs=80), depth=3)
     assert found.level("1-wl", 3).ceiling == 0.5 and found.level("e-wl", 3).ceiling == 1.0
     assert found.duplicates and not found.opposite
@@ -58,7 +58,7 @@ def test_duplicates_opposite_labels_and_leaks():
     assert duplicate_groups([triangle, other, turned, other, triangle]).tolist() == [0, 1, 0, 1, 0]
 
 
-def test_equal_colors_are_not_yet_duplicates():
+def test_equal_colors_are_not_duplicates():
     ring = build(6, [(k, (k + 1) % 6) for k in range(6)], [0] * 6, [0] * 6)
     triangles = build(6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)], [0] * 6, [0] * 6)
     calls = []
@@ -81,7 +81,7 @@ def test_unknown_labels_do_not_count():
     assert audit(half, depth=1).level("1-wl", 1).ceiling == 1.0
     unknown = replace(data, labels=torch.full((8,), -1))
     assert audit(unknown, depth=1).level("1-wl", 1).ceiling is None
-    with pytest.raises(DataError, match="fold 0 names a graph outside"):
+    with pytest.raises(DataError, match="fold 0 has a graph outside"):
         audit(data, depth=1, folds=[[99]])
     with pytest.raises(DataError, match="one class for each"):
         audit(data, depth=1, labels=[1, 2])

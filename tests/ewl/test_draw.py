@@ -18,7 +18,7 @@ ODD = {
 }
 
 
-def test_a_picture_with_a_panel_for_each_depth(tmp_path):
+def test_one_panel_for_each_depth(tmp_path):
     data = bonds(graphs=2)
     names = {"node_names": data.info.node_names, "edge_names": data.info.edge_names}
     result = draw_refinement(data[0], tmp_path / "a.png", depth=4, **names)
@@ -28,7 +28,7 @@ def test_a_picture_with_a_panel_for_each_depth(tmp_path):
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_odd_graphs_are_drawn_too(case, tmp_path):
+def test_odd_graphs(case, tmp_path):
     draw_refinement(ODD[case], tmp_path / "odd.png", depth=1)
     assert (tmp_path / "odd.png").read_bytes().startswith(PNG)
 

@@ -27,7 +27,7 @@ def to_grakel(graphs):
 
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize(("name", "count"), [("MUTAG", 188), ("PTC_MR", 150), ("COX2_MD", 30)])
-def test_1wl_gram_is_that_of_grakel(name, count, normalize, dataset):
+def test_1wl_gram_equals_that_of_grakel(name, count, normalize, dataset):
     graphs = as_graph_set(dataset(name)).subset(range(count))
     train, test = graphs.subset(range(0, count, 2)), graphs.subset(range(1, count, 2))
     theirs = WeisfeilerLehman(n_iter=4, base_graph_kernel=VertexHistogram, normalize=normalize)
@@ -43,8 +43,8 @@ def test_1wl_gram_is_that_of_grakel(name, count, normalize, dataset):
     train=st.lists(random_graphs(), min_size=1, max_size=4),
     test=st.lists(random_graphs(), min_size=1, max_size=4),
 )
-@settings(max_examples=60, deadline=None)
-def test_new_graphs_get_the_colors_that_joint_refinement_gives(method, train, test):
+@settings(max_examples=20, deadline=None)
+def test_new_graphs_have_the_colors_of_joint_refinement(method, train, test):
     kernel = WLKernel(method, depth=3).fit(train)
     joint = refine(train + test, method, 3)
     counts = [joint.graph_histograms(d).toarray() for d in range(4)]
@@ -81,7 +81,7 @@ def test_a_stable_training_set_still_has_all_depths():
 
 
 @pytest.mark.parametrize("kind", ["linear", "precomputed"])
-def test_pipelines_learn_what_needs_edges(kind):
+def test_pipelines_on_bonds(kind):
     data = bonds(graphs=120)
     graphs, labels = as_graph_set(data), data.labels.numpy()
     scores = cross_val_score(make_svm(kind, depth=2), graphs, labels, cv=3)

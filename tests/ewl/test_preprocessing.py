@@ -1,4 +1,4 @@
-"""Colours as features: learnt on the training part only, the same for prediction, cached on disk."""
+"""Colours as node features: fitted on the training graphs, equal after saving."""
 
 import json
 from functools import partial
@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from egin_dgl.data import bonds, load_tu
-from egin_dgl.data.readers.search_path import cache_dir
 from egin_dgl.data.splits import make_folds
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl import refine
@@ -36,7 +35,7 @@ def nodes_of(dataset, graphs):
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "hash", "embedding"])
-def test_columns_are_appended_and_the_rest_stays(mutag, split, encoding):
+def test_columns_are_appended(mutag, split, encoding):
     after = ColorFeatures(encoding=encoding)(mutag, split.train).apply(mutag)
     assert torch.equal(after.node_feats[:, :7], mutag.node_feats)
     assert after.info.node_dim == after.node_feats.shape[1] == len(after.info.node_names)
@@ -46,14 +45,14 @@ def test_columns_are_appended_and_the_rest_stays(mutag, split, encoding):
         assert torch.equal(after.node_feats[:, 7:].sum(dim=1), torch.ones(len(after.node_feats)))
 
 
-def test_training_nodes_get_their_color_and_unseen_ones_the_unknown(mutag, split):
+def test_known_and_unknown_colors(mutag, split):
     fitted = ColorFeatures(depth=2)(mutag, split.train)
     codes = fitted.codes(mutag)
     unknown = fitted.size - 1
     colors = refine(mutag, depth=2).colors[2]
     train, test = nodes_of(mutag, split.train), nodes_of(mutag, split.test)
     assert unknown not in codes[train]
-    # Equal codes in the training part mean equal colours, and the other way round.
+    # On the training graphs, equal codes mean equal colours and vice versa.
     assert (
         len(set(zip(codes[train], colors[train], strict=True)))
         == len(set(codes[train]))
@@ -64,8 +63,7 @@ def test_training_nodes_get_their_color_and_unseen_ones_the_unknown(mutag, split
     assert unknown in codes[test]
 
 
-def test_the_test_part_has_no_say(mutag, split):
-    """Changing every graph outside the training part leaves the vocabulary as it is."""
+def test_fit_ignores_test_graphs(mutag, split):
     fitted = ColorFeatures()(mutag, split.train)
     feats = mutag.node_feats.clone()
     feats[nodes_of(mutag, split.test)] = feats[nodes_of(mutag, split.test)].flip(1)
@@ -73,27 +71,14 @@ def test_the_test_part_has_no_say(mutag, split):
     assert fitted.to_dict() == changed.to_dict()
 
 
-def test_what_is_saved_gives_the_same_codes(mutag, split):
+def test_restored_transform_is_equal(mutag, split):
     for encoding in ("onehot", "hash", "embedding"):
         fitted = ColorFeatures(encoding=encoding)(mutag, split.train)
         again = FittedColors.from_dict(json.loads(json.dumps(fitted.to_dict())))
         assert np.array_equal(again.codes(mutag), fitted.codes(mutag))
 
 
-def test_the_cache_is_used_and_a_damaged_one_made_again(mutag, split):
-    first = ColorFeatures()(mutag, split.train)
-    (path,) = (cache_dir() / "ewl").iterdir()
-    stamp = path.stat().st_mtime_ns
-    second = ColorFeatures()(mutag, split.train)
-    assert path.stat().st_mtime_ns == stamp
-    assert np.array_equal(first.codes(mutag), second.codes(mutag)) and first.to_dict() == second.to_dict()
-    ColorFeatures()(mutag, split.validation)
-    assert len(list((cache_dir() / "ewl").iterdir())) == 2
-    path.write_bytes(path.read_bytes()[:50])
-    assert np.array_equal(ColorFeatures()(mutag, split.train).codes(mutag), first.codes(mutag))
-
-
-def test_an_embedding_is_learnt_in_front_of_any_model(mutag, split):
+def test_embedding_is_trained_with_the_model(mutag, split):
     fitted = ColorFeatures(encoding="embedding", width=5)(mutag, split.train)
     data = fitted.apply(mutag)
     model = fitted.wrap(partial(EGIN, hidden_dim=8, num_layers=2))(data.info)
@@ -105,7 +90,7 @@ def test_an_embedding_is_learnt_in_front_of_any_model(mutag, split):
     assert model.embed(*inputs).shape == (1, 7 + 5 + 2 * 8)
 
 
-def test_a_model_that_ignores_edges_learns_bonds_from_colors():
+def test_colors_distinguish_bonds():
     """One round of E-WL marks the atoms with two double bonds: their one-hot counts are enough for a linear map."""
     data = bonds(graphs=80)
     colored = ColorFeatures(depth=1)(data, range(80)).apply(data)
@@ -116,10 +101,10 @@ def test_a_model_that_ignores_edges_learns_bonds_from_colors():
     assert torch.equal(plain[0::2], plain[1::2]) and not same.any()
 
 
-def test_wrong_options_name_the_valid_ones():
+def test_invalid_options():
     with pytest.raises(
         ConfigError, match="ewl.encoding must be one of onehot, embedding, hash, got 'one-hot'"
     ):
         ColorFeatures(encoding="one-hot")
-    with pytest.raises(ConfigError, match="ewl.depth must be a whole number of at least 0, got -1"):
+    with pytest.raises(ConfigError, match="ewl.depth must be an integer of at least 0, got -1"):
         ColorFeatures(depth=-1)

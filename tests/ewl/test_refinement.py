@@ -1,7 +1,6 @@
-"""Colour refinement: exact, canonical, and with a stated meaning in the special cases."""
+"""Colour refinement: exact, canonical, and defined in the special cases."""
 
-import subprocess
-import sys
+import hashlib
 
 import dgl
 import numpy as np
@@ -17,6 +16,7 @@ from egin_dgl.ewl import ranking, refine
 from egin_dgl.ewl.inputs import concatenate
 
 METHODS = ("1-wl", "e-wl", "e-wl-ea")
+COLORS = "4c06d7de7d474556"  # sha256 of the colours of bonds(graphs=30)
 
 
 def reference(graphs, method, depth):
@@ -41,8 +41,8 @@ def reference(graphs, method, depth):
 
 @pytest.mark.parametrize("method", METHODS)
 @given(graphs=st.lists(random_graphs(), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
-def test_partitions_are_those_of_the_equations(method, graphs):
+@settings(max_examples=25, deadline=None)
+def test_partitions_equal_those_of_the_equations(method, graphs):
     graphs = concatenate(graphs)
     result = refine(graphs, method, 3)
     for ours, theirs in zip(result.colors, reference(graphs, method, 3), strict=True):
@@ -52,15 +52,15 @@ def test_partitions_are_those_of_the_equations(method, graphs):
 
 @pytest.mark.parametrize("method", METHODS)
 @given(graphs=st.lists(random_graphs(), min_size=1, max_size=4), seed=st.integers(0, 999))
-@settings(max_examples=60, deadline=None)
-def test_order_of_graphs_nodes_and_edges_does_not_matter(method, graphs, seed):
+@settings(max_examples=25, deadline=None)
+def test_permutation_of_graphs_nodes_and_edges(method, graphs, seed):
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(graphs))
     copies = [permuted(graphs[k], rng) for k in order]
     ours = refine(concatenate(graphs), method)
     theirs = refine(concatenate([copy for copy, _ in copies]), method)
     assert ours.stable_depth == theirs.stable_depth
-    offsets, moved = ours.node_offsets, theirs.node_offsets
+    offsets, moved = ours.graphs.node_offsets, theirs.graphs.node_offsets
     for depth in range(ours.depth + 1):
         for position, k in enumerate(order):
             mine = ours.colors[depth][offsets[k] : offsets[k + 1]]
@@ -70,8 +70,8 @@ def test_order_of_graphs_nodes_and_edges_does_not_matter(method, graphs, seed):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("limit", [1, 300, 5000, 2**20, 2**40])
-def test_every_way_of_packing_gives_the_same_colors(method, limit, monkeypatch):
+@pytest.mark.parametrize("limit", [1, 5000, 2**40])
+def test_all_key_limits_give_equal_colors(method, limit, monkeypatch):
     rng = np.random.default_rng(1)
     src, dst = rng.integers(0, 400, (2, 1200))
     graph = (src, dst, 400)
@@ -82,7 +82,7 @@ def test_every_way_of_packing_gives_the_same_colors(method, limit, monkeypatch):
     assert all(np.array_equal(a, b) for a, b in zip(expected.colors, found.colors, strict=True))
 
 
-def test_large_hubs_with_equal_neighbours_keep_one_color():
+def test_nodes_of_high_degree():
     leaves = np.arange(2, 3002)
     src = np.concatenate([leaves, leaves, np.zeros(3000, int), np.ones(3000, int)])
     dst = np.concatenate([np.zeros(3000, int), np.ones(3000, int), leaves, leaves])
@@ -94,7 +94,7 @@ def test_large_hubs_with_equal_neighbours_keep_one_color():
     assert result.colors[1][0] != result.colors[1][1]
 
 
-def test_stable_colors_repeat_literally():
+def test_stable_colors_repeat():
     path = build(5, [(0, 1), (1, 2), (2, 3), (3, 4)], [0] * 5, [0] * 4)
     result = refine(path, depth=6)
     assert result.stable_depth == 2 and len(result.colors) == 7
@@ -103,7 +103,7 @@ def test_stable_colors_repeat_literally():
     assert refine(path).depth == 2 and refine(path, depth=1).stable_depth is None
 
 
-def test_the_set_not_each_graph_must_be_stable():
+def test_stable_depth_is_that_of_the_set():
     triangle = build(3, [(0, 1), (1, 2), (2, 0)], [0] * 3, [0] * 3)
     four = build(4, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)], [0] * 4, [0] * 6)
     result = refine([triangle, four])
@@ -111,12 +111,12 @@ def test_the_set_not_each_graph_must_be_stable():
     assert result.stable_depth == 1 and result.num_colors(0) == 1 and result.num_colors(1) == 2
 
 
-def test_special_cases_have_their_meaning():
+def test_special_cases():
     once, twice = (build(2, [(0, 1)] * k, [0, 0], [0] * k) for k in (1, 2))
     assert refine([once, twice], depth=1).num_colors() == 2  # parallel edges count
     looped = build(2, [(0, 1), (0, 0)], [0, 0], [0, 0])
     colors = refine(looped, depth=1).colors[1]
-    assert colors[0] != colors[1]  # a loop shows a node to itself
+    assert colors[0] != colors[1]  # a self-loop makes a node its own neighbour
     arrow = build(3, [(0, 1), (1, 2)], [0, 0, 1], [0, 0], both_ways=False)
     colors = refine(arrow, depth=1).colors[1]
     assert len(set(colors.tolist())) == 3  # 1 sees 0; 0 sees nothing, and not the 2 that 1 points to
@@ -129,14 +129,14 @@ def test_special_cases_have_their_meaning():
     assert refine(build(4, [], [0, 1, 0, 1], [])).stable_depth == 0
 
 
-def test_graph_classes_number_multisets(dataset):
+def test_graph_classes_have_the_partition_of_multisets(dataset):
     result = refine(dataset("MUTAG"), "1-wl", 3)
     rows = [tuple(row) for row in result.graph_histograms(3).toarray().tolist()]
     assert same_partition(result.graph_classes(3), [hash(row) for row in rows])
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_all_inputs_agree(method):
+def test_all_input_types_give_equal_colors(method):
     data = bonds(graphs=20, skeletons=3)
     expected = refine(data, method, 3)
     singles = [data[i] for i in range(20)]
@@ -155,7 +155,7 @@ def test_all_inputs_agree(method):
         assert all(np.array_equal(a, b) for a, b in zip(expected.colors, other.colors, strict=True))
 
 
-def test_labels_of_any_kind():
+def test_types_of_labels():
     def colors(labels, **options):
         return refine(([], [], len(labels)), depth=0, node_labels=labels, **options).colors[0].tolist()
 
@@ -176,15 +176,15 @@ def test_labels_of_any_kind():
 
 
 @given(rows=st.lists(st.tuples(*[st.sampled_from([0.0, -0.0, 1.0, 2.5, -3.0])] * 3), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_vectors_are_ranked_in_lexicographic_order(rows):
     colors = refine(([], [], len(rows)), depth=0, node_labels=np.array(rows)).colors[0]
     order = {row: rank for rank, row in enumerate(sorted({tuple(x + 0.0 for x in row) for row in rows}))}
     assert colors.tolist() == [order[tuple(x + 0.0 for x in row)] for row in rows]
 
 
-def test_bad_input_is_refused_in_one_sentence():
-    for graphs, options, words in (
+def test_invalid_input():
+    for graphs, options, message in (
         (([0], [1], 2), {"node_labels": [1.0, float("nan")]}, "node 1 has the label NaN"),
         (([0], [1], 2), {"node_labels": [1, 2, 3]}, "one for each of 2 nodes"),
         (([0], [5], 2), {}, "ends outside"),
@@ -196,34 +196,19 @@ def test_bad_input_is_refused_in_one_sentence():
         (dgl.graph(([0], [1])), {"node_labels": "atom"}, "no node field 'atom'"),
         (([], [], 1), {"node_labels": [{}]}, "hashable"),
     ):
-        with pytest.raises(DataError, match=words):
+        with pytest.raises(DataError, match=message):
             refine(graphs, **options)
-    for options, words in (
+    for options, message in (
         ({"method": "2-wl"}, "1-wl or e-wl"),
         ({"depth": -1}, "depth"),
         ({"depth": True}, "depth"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=message):
             refine(([], [], 1), **options)
     with pytest.raises(DataError, match="different kinds"):
         refine([([], [], 1), ([], [], 1)], node_labels=[["a"], [1]])
 
 
-def test_another_process_gives_the_same_colors():
-    code = (
-        "from egin_dgl.data import bonds; from egin_dgl.ewl import refine; import hashlib;"
-        "r = refine(bonds(graphs=30), 'e-wl'); print(hashlib.sha256(b''.join(c.tobytes() for c in r.colors)).hexdigest())"
-    )
-    runs = set()
-    for seed in ("1", "2"):
-        environment = {
-            "PYTHONHASHSEED": seed,
-            "DGLBACKEND": "pytorch",
-            "PATH": "",
-            "PYTHONPATH": ":".join(sys.path),
-        }
-        out = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
-        )
-        runs.add(out.stdout.strip())
-    assert len(runs) == 1
+def test_colors_are_equal_in_every_process():
+    colors = refine(bonds(graphs=30), "e-wl").colors
+    assert hashlib.sha256(b"".join(level.tobytes() for level in colors)).hexdigest()[:16] == COLORS

@@ -175,7 +175,7 @@ def test_equal_settings_on_other_data_or_folds_are_refused(sweep):
     path.write_text(json.dumps(record))
     path = folder / "1_job" / "folds.json"
     folds = json.loads(path.read_text())
-    folds["parts"] = folds["parts"][::-1]
+    folds["folds"] = folds["folds"][::-1]
     path.write_text(json.dumps(folds))
     with pytest.raises(ConfigError, match="other folds"):
         join(find_runs([folder]))

@@ -312,6 +312,6 @@ def test_a_model_is_told_the_sizes_of_its_training_graphs_only(data, make_job):
         with_recipe(job, make_model=lambda info: seen.append(info) or job.recipe.make_model(info)),
         ignore,
     )
-    assert seen == [data.measured_on(job.split.train).info]
+    assert seen == [data.with_training_statistics(job.split.train).info]
     saved = job.folder.load_weights(job.recipe.make_model(data.info))["info"]
     assert tuple(saved["size_percentiles"]) == seen[0].size_percentiles

@@ -1,1 +1,1 @@
-"""Readers: one file per input format, each from files or objects to `GraphArrays`."""
+"""Readers, one file per input format: files or objects → `GraphArrays`."""

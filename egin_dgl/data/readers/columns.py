@@ -1,4 +1,4 @@
-"""Columns of values of any kind → labels and attributes: words, whole numbers and truth values label, reals measure."""
+"""Columns of values → labels and attributes: strings, integers and booleans are labels, real numbers attributes."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,133 +9,141 @@ import numpy as np
 from egin_dgl.data.arrays import RawColumns
 from egin_dgl.errors import ConfigError, DataError
 
-Where = Callable[[int], str]  # the place of a row, for messages: "graph 3, node 7" or "nodes.csv, line 12"
-LARGEST_REAL = np.finfo(np.float32).max  # features are float32: what overflows there is infinite
+Locate = Callable[[int], str]  # the place of a row, for messages: "graph 3, node 7" or "nodes.csv, line 12"
+MAX_FLOAT = np.finfo(np.float32).max  # features are float32; larger numbers would become infinite
+MAX_EXACT = 2**53  # float64 represents every integer up to here
 NUMBER = re.compile(
     r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII
 )
-EXACT = 2**53  # up to here a float64 holds every integer
 
 
 @dataclass(frozen=True)
 class ColumnSelection:
-    """Which columns of nodes or edges are used, by name. None and None: all of them, each by its kind.
-
-    Where one is given, only what is named is used, and as is said.
-    """
+    """Columns of nodes or edges to use as labels and as attributes. If both are None: all columns, by their type."""
 
     labels: Sequence[str] | None = None
     attributes: Sequence[str] | None = None
 
-    @classmethod
-    def of(cls, labels: object, attributes: object, what: str) -> "ColumnSelection":
-        """A name alone stands for a list of one."""
-        chosen = cls(
-            *(
-                _names(value, f"{what}_{kind}")
-                for value, kind in ((labels, "labels"), (attributes, "attributes"))
-            )
-        )
-        named = chosen.names or []
-        if twice := sorted({name for name in named if named.count(name) > 1}):
-            raise ConfigError(
-                f"{what} column {twice[0]!r} is named twice; give it as a label or as an attribute"
-            )
-        return chosen
-
     @property
     def names(self) -> list[str] | None:
-        """All that are named; None where that is left to the data."""
+        """All selected columns; None selects every column."""
         if self.labels is None and self.attributes is None:
             return None
         return [*(self.labels or ()), *(self.attributes or ())]
 
     def kind(self, name: str) -> str | None:
+        """ "label" or "attribute"; None if the type of the column decides."""
         if self.names is None:
             return None
         return "attribute" if name in (self.attributes or ()) else "label"
 
-    def read(self, columns: Mapping[str, object], rows: int, where: Where, what: str) -> RawColumns:
-        """The columns as labels and attributes. A column is a list, or an array (rows,) or (rows, k) of k columns."""
-        labels: dict[str, np.ndarray] = {}
-        attributes: dict[str, np.ndarray] = {}
-        for field, values in columns.items():
-            for name, column in _single(field, values, what).items():
-                if name in labels or name in attributes:
-                    raise DataError(f"two {what} columns are called {name!r}; rename one")
-                kind, array = as_column(column, self.kind(field), where, f"{what} column {name!r}")
-                (attributes if kind == "attribute" else labels)[name] = array
-        return RawColumns(
-            rows,
-            stacked(labels.values()),
-            stacked(attributes.values()),
-            tuple(labels),
-            tuple(attributes),
+
+ALL_COLUMNS = (ColumnSelection(), ColumnSelection())  # of nodes and of edges
+
+
+def select_columns(
+    node_labels: object, node_attributes: object, edge_labels: object, edge_attributes: object
+) -> tuple[ColumnSelection, ColumnSelection]:
+    """Validated selections for nodes and for edges; each argument is None, a name or a list of names."""
+    selections = []
+    for owner, labels, attributes in (
+        ("node", node_labels, node_attributes),
+        ("edge", edge_labels, edge_attributes),
+    ):
+        selection = ColumnSelection(
+            _names(labels, f"{owner}_labels"), _names(attributes, f"{owner}_attributes")
         )
+        names = selection.names or []
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(
+                f"{owner} column {twice[0]!r} is selected twice; select it as a label or as an attribute"
+            )
+        selections.append(selection)
+    return selections[0], selections[1]
 
 
-def as_column(
-    values: Sequence | np.ndarray, kind: str | None, where: Where, what: str
+def _names(value: object, option: str) -> list[str] | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise ConfigError(f"{option} must be a list of column names, got {value!r}")
+    return list(value)
+
+
+def stack_columns(rows: int, columns: Mapping[str, tuple[str, np.ndarray]]) -> RawColumns:
+    """RawColumns of (kind, values) by name."""
+
+    def stack(kind: str) -> tuple[np.ndarray | None, tuple[str, ...]]:
+        found = {name: values for name, (own, values) in columns.items() if own == kind}
+        if not found:
+            return None, ()
+        mixed = any(values.dtype == object for values in found.values())
+        return np.stack([v.astype(object) if mixed else v for v in found.values()], axis=1), tuple(found)
+
+    (labels, label_names), (attributes, attribute_names) = stack("label"), stack("attribute")
+    return RawColumns(rows, labels, attributes, label_names, attribute_names)
+
+
+def parse_column(
+    values: Sequence | np.ndarray, kind: str | None, locate: Locate, column: str
 ) -> tuple[str, np.ndarray]:
-    """("label", integers or objects) or ("attribute", float64), by the values or as `kind` says."""
+    """("label", integers or objects) or ("attribute", float64).
+
+    Args:
+        values: The column, one value for each row.
+        kind: "label" or "attribute"; None decides by the type of the values.
+        locate: The place of a row, for messages.
+        column: Name of the column, for messages.
+    """
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
         kind = kind or ("attribute" if values.dtype.kind == "f" else "label")
         if kind == "attribute":
-            return kind, finite(values, where, what)
+            return kind, _finite(values, locate, column)
         if values.dtype.kind in "iu" and values.dtype != np.uint64:
             return kind, values.astype(np.int64)
-    given = [value.item() if isinstance(value, np.generic) else value for value in values]
-    kinds = {type(value) for value in given}
-    if other := kinds - {bool, int, float, str}:
-        row = next(row for row, value in enumerate(given) if type(value) in other)
-        raise DataError(
-            f"{where(row)}: {what} holds {_shown(given[row])}, where a number or a word is needed"
-        )
+    items = [value.item() if isinstance(value, np.generic) else value for value in values]
+
+    def fail(wrong: Callable[[object], bool], problem: str) -> None:
+        row = next((row for row, item in enumerate(items) if wrong(item)), None)
+        if row is not None:
+            shown = repr(items[row])
+            shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
+            raise DataError(f"{locate(row)}: {column} holds {shown}{problem}")
+
+    fail(lambda item: type(item) not in (bool, int, float, str), ", expected a number or a string")
+    kinds = {type(item) for item in items}
     if kind is None and float in kinds:
         if not kinds <= {int, float}:
-            row = next(row for row, value in enumerate(given) if not isinstance(value, float))
-            raise DataError(
-                f"{where(row)}: {what} holds {_shown(given[row])} among real numbers; use one kind"
-            )
+            fail(lambda item: not isinstance(item, float), " among real numbers; use one type")
         kind = "attribute"
     if kind == "attribute":
-        if str in kinds:
-            row = next(row for row, value in enumerate(given) if isinstance(value, str))
-            raise DataError(f"{where(row)}: {what} holds {_shown(given[row])}, where a number is needed")
-        return kind, finite(given, where, what)
-    return "label", labels_of(given, where, what)
+        fail(lambda item: isinstance(item, str), ", expected a number")
+        return kind, _finite(items, locate, column)
+    fail(lambda item: isinstance(item, float) and not np.isfinite(item), ", which is not a label")
+    labels = [parse_label(item) for item in items]
+    if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
+        return "label", np.array(labels, dtype=np.int64)
+    return "label", object_array(labels)
 
 
-def finite(values: Sequence | np.ndarray, where: Where, what: str) -> np.ndarray:
-    """Attributes: (rows,) float64, each of them finite as float32 too, and no integer changed on the way."""
+def _finite(values: Sequence | np.ndarray, locate: Locate, column: str) -> np.ndarray:
+    """Attributes (rows,) float64 that are finite as float32; integers must be exact."""
     if not (isinstance(values, np.ndarray) and values.dtype.kind in "fb"):
         for row, value in enumerate(values):
-            if isinstance(value, (int, np.integer)) and not -EXACT <= value <= EXACT:
+            if isinstance(value, (int, np.integer)) and not -MAX_EXACT <= value <= MAX_EXACT:
                 raise DataError(
-                    f"{where(row)}: {what} holds {value}, an integer too large to be an attribute; make it a label"
+                    f"{locate(row)}: {column} holds {value}, an integer too large for an attribute; use it as a label"
                 )
     numbers = np.asarray(values, dtype=np.float64)
-    wrong = ~(np.abs(numbers) <= LARGEST_REAL)
+    wrong = ~(np.abs(numbers) <= MAX_FLOAT)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(f"{where(row)}: {what} holds {numbers[row]}, which is not a finite number")
+        raise DataError(f"{locate(row)}: {column} holds {numbers[row]}, which is not a finite number")
     return numbers
 
 
-def labels_of(values: Iterable, where: Where, what: str) -> np.ndarray:
-    """(rows,) int64 where all labels are such numbers, else objects: integers and strings."""
-    labels: list[int | str] = []
-    for row, value in enumerate(values):
-        if isinstance(value, float) and not np.isfinite(value):
-            raise DataError(f"{where(row)}: {what} holds {value}, which is no label")
-        labels.append(label_of(value))
-    if all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in labels):
-        return np.array(labels, dtype=np.int64)
-    return objects(labels)
-
-
-def label_of(value: object) -> int | str:
-    """Whole numbers are integers however they are written; truth values are the words True and False."""
+def parse_label(value: object) -> int | str:
+    """Integral numbers as integers, everything else as a string ("True", "False" for booleans)."""
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and value.is_integer():
@@ -143,43 +151,9 @@ def label_of(value: object) -> int | str:
     return value if isinstance(value, int) else str(value)
 
 
-def objects(values: Sequence) -> np.ndarray:
+def object_array(values: Iterable) -> np.ndarray:
+    """(n,) objects; numpy would make a matrix of a list of tuples."""
+    values = list(values)
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
-
-
-def stacked(columns: Iterable[np.ndarray]) -> np.ndarray | None:
-    """Columns side by side: (rows, k); None where there are none."""
-    columns = list(columns)
-    if not columns:
-        return None
-    if any(column.dtype == object for column in columns):
-        columns = [column.astype(object) for column in columns]
-    return np.stack(columns, axis=1)
-
-
-def _single(field: str, values: object, what: str) -> dict[str, Sequence | np.ndarray]:
-    """A field of several columns as those: field0, field1, …"""
-    if not isinstance(values, np.ndarray):
-        return {field: values}  # type: ignore[dict-item]
-    if values.ndim > 2:
-        raise DataError(
-            f"{what} column {field!r} has {values.ndim} dimensions; give one number for each, or a row"
-        )
-    if values.ndim == 1 or values.shape[1] == 1:
-        return {field: values.reshape(-1)}
-    return {f"{field}{i}": column for i, column in enumerate(values.T)}
-
-
-def _names(value: object, option: str) -> list[str] | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else [value]
-    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise ConfigError(f"{option} must be a list of names of columns, got {value!r}")
-    return list(value)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

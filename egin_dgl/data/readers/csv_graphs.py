@@ -8,12 +8,18 @@ import numpy as np
 import pandas as pd
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
-from egin_dgl.data.dataset import GraphDataset, GraphOptions
-from egin_dgl.data.prepare import content_hash, prepare
-from egin_dgl.data.readers.columns import ColumnSelection, objects, stacked
-from egin_dgl.data.readers.tables import Table, parse_texts, read_table
-from egin_dgl.data.targets import OneColumn, check_classes, class_column
-from egin_dgl.data.vocabulary import Vocabulary
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.encode import GraphOptions
+from egin_dgl.data.prepare import hash_files, prepare
+from egin_dgl.data.readers.columns import (
+    ALL_COLUMNS,
+    ColumnSelection,
+    object_array,
+    select_columns,
+    stack_columns,
+)
+from egin_dgl.data.readers.tables import Table, parse_strings, read_table
+from egin_dgl.data.targets import OneColumn, check_classes, read_classes
 from egin_dgl.errors import DataError
 
 TABLES = ("graphs", "nodes", "edges")
@@ -33,139 +39,123 @@ def load_csv(
     use_edge_features: bool = True,
     name: str | None = None,
     cache: bool = True,
-    vocabulary: Vocabulary | None = None,
-    class_names: Sequence[str] | None = None,
 ) -> GraphDataset:
-    """Load a folder of three tables, from the processed cache where the same files were prepared with the same options."""
+    """Load graphs from a directory with graphs.csv, nodes.csv and edges.csv, each possibly gzipped.
+
+    Args:
+        path: The directory.
+        target: Column of graphs.csv with the class.
+        split_column: Column of graphs.csv with train, validation or test, or with fold numbers.
+        node_labels, node_attributes, edge_labels, edge_attributes: Columns to use, as in `GraphDataset.from_graphs`.
+        edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        name: Name of the dataset; default: that of the directory.
+        cache: Use the cache of prepared datasets.
+    """
     options = GraphOptions(edges, self_loops, node_features, use_edge_features)
-    chosen = (
-        ColumnSelection.of(node_labels, node_attributes, "node"),
-        ColumnSelection.of(edge_labels, edge_attributes, "edge"),
-    )
-    folder = Path(path).expanduser()
-    files = [table_path(folder, table) for table in TABLES]
-    reading = {
-        "target": str(target),
-        "split_column": split_column,
-        "columns": [(c.labels, c.attributes) for c in chosen],
-    }
+    columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
+    directory = Path(path).expanduser()
+    files = [_table_path(directory, table) for table in TABLES]
     return prepare(
-        partial(read_csv_graphs, folder, target, split_column, *chosen, need_labels=class_names is None),
-        name or folder.resolve().name,
+        partial(read_csv_graphs, directory, target, split_column, columns),
+        name or directory.resolve().name,
         options,
-        source={"csv": content_hash(files), **reading},
-        origin=str(folder),
+        source={
+            "csv": hash_files(files),
+            "target": str(target),
+            "split_column": split_column,
+            "columns": [(c.labels, c.attributes) for c in columns],
+        },
+        origin=str(directory),
         labels_in=str(files[0]),
         cache=cache,
-        vocabulary=vocabulary,
-        class_names=class_names,
     )
 
 
-def table_path(folder: Path, table: str) -> Path:
-    """graphs.csv, or graphs.csv.gz."""
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; it must hold graphs.csv, nodes.csv and edges.csv")
-    for file in (folder / f"{table}.csv", folder / f"{table}.csv.gz"):
+def has_tables(directory: Path) -> bool:
+    return any((directory / f"{table}.csv{end}").exists() for table in TABLES for end in ("", ".gz"))
+
+
+def _table_path(directory: Path, table: str) -> Path:
+    if not directory.is_dir():
+        raise DataError(f"{directory} is not a directory; it must hold graphs.csv, nodes.csv and edges.csv")
+    for file in (directory / f"{table}.csv", directory / f"{table}.csv.gz"):
         if file.exists():
             return file
     raise DataError(
-        f"{folder / f'{table}.csv'} is missing; a folder of graphs has graphs.csv, nodes.csv and edges.csv"
+        f"{directory / f'{table}.csv'} is missing; the directory must hold graphs.csv, nodes.csv and edges.csv"
     )
 
 
 def read_csv_graphs(
-    folder: Path,
+    directory: Path,
     target: str = "label",
     split_column: str | None = None,
-    node_choice: ColumnSelection | None = None,
-    edge_choice: ColumnSelection | None = None,
+    columns: tuple[ColumnSelection, ColumnSelection] = ALL_COLUMNS,
     need_labels: bool = True,
 ) -> GraphArrays:
-    """Read and check the three tables; every fault is a DataError with file and line. Rows may come in any order."""
-    graphs, nodes, edges = (read_table(table_path(folder, table)) for table in TABLES)
-    ids = _filled(graphs, "id")
+    """Read and validate the three tables; every DataError names file and line. Rows may come in any order."""
+    graphs, nodes, edges = (read_table(_table_path(directory, table)) for table in TABLES)
+    ids = graphs.filled_column("id")
     if not len(ids):
         raise DataError(f"{graphs.path} lists no graphs")
     index = pd.Index(ids)
-    graphs.refuse(index.duplicated(), lambda row: f"graph {ids[row]!r} is listed before")
-    classes = class_column(graphs, target, need_labels)
+    graphs.raise_if(index.duplicated(), lambda row: f"graph {ids[row]!r} is listed twice")
+    classes = read_classes(graphs, target, need_labels)
     if need_labels and classes is not None:
         check_classes(classes, graphs.lines.tolist(), str(graphs.path), target)
 
-    node_graph = _graph_of(nodes, index, graphs)
+    node_graph, edge_graph = (_graph_numbers(table, index, graphs) for table in (nodes, edges))
     order = np.argsort(node_graph, kind="stable")
     empty = np.bincount(node_graph, minlength=len(ids)) == 0
-    graphs.refuse(empty, lambda row: f"graph {ids[row]!r} has no node in {nodes.path.name}")
-    names = [_filled(nodes, "node"), _filled(edges, "source"), _filled(edges, "target")]
-    codes, known = pd.factorize(np.concatenate(names))
-    # A node is its graph and its name.
+    graphs.raise_if(empty, lambda row: f"graph {ids[row]!r} has no node in {nodes.path.name}")
+    names = nodes.filled_column("node")
+    ends = {column: edges.filled_column(column) for column in ("source", "target")}
+    codes, known = pd.factorize(np.concatenate([names, *ends.values()]))
+    # A node is identified by its graph and its name.
     key = node_graph * len(known) + codes[: len(nodes)]
-    nodes.refuse(pd.Index(key).duplicated(), lambda row: f"node {names[0][row]!r} is in this graph before")
-    place = pd.Index(key[order])
-    edge_graph = _graph_of(edges, index, graphs)
-    ends = []
-    for number, (texts, start) in enumerate(
-        zip(names[1:], (len(nodes), len(nodes) + len(edges)), strict=True)
-    ):
-        end = place.get_indexer(pd.Index(edge_graph * len(known) + codes[start : start + len(edges)]))
-        _refuse_end(edges, end, texts, number, ids[edge_graph], nodes)
-        ends.append(end.astype(np.int64))
-
-    of_nodes = _columns(nodes, node_choice or ColumnSelection(), ("graph", "node"), "node")
-    of_edges = _columns(edges, edge_choice or ColumnSelection(), ("graph", "source", "target"), "edge")
+    nodes.raise_if(
+        pd.Index(key).duplicated(), lambda row: f"node {names[row]!r} is listed twice in this graph"
+    )
+    index, numbers = pd.Index(key[order]), {}
+    for (column, texts), own in zip(ends.items(), np.split(codes[len(nodes) :], 2), strict=True):
+        numbers[column] = index.get_indexer(pd.Index(edge_graph * len(known) + own)).astype(np.int64)
+        _check_ends(edges, numbers[column], column, texts, ids[edge_graph], nodes.path.name)
     return GraphArrays(
         node_graph=node_graph[order],
-        src=ends[0],
-        dst=ends[1],
+        src=numbers["source"],
+        dst=numbers["target"],
         graphs=len(ids),
-        graph_labels=None if classes is None else objects(classes),
-        node_labels=None if of_nodes.labels is None else of_nodes.labels[order],
-        node_attributes=None if of_nodes.attributes is None else of_nodes.attributes[order],
-        edge_labels=of_edges.labels,
-        edge_attributes=of_edges.attributes,
+        graph_labels=None if classes is None else object_array(classes),
+        nodes=_parse_columns(nodes, columns[0], ("graph", "node"), "node").take(order, len(nodes)),
+        edges=_parse_columns(edges, columns[1], ("graph", "source", "target"), "edge"),
         ids=tuple(ids),
-        node_label_names=of_nodes.label_names,
-        node_attribute_names=of_nodes.attribute_names,
-        edge_label_names=of_edges.label_names,
-        edge_attribute_names=of_edges.attribute_names,
-        parts=()
+        splits=()
         if split_column is None or not need_labels
-        else tuple(_filled(graphs, split_column, "dataset.split_column")),
+        else tuple(graphs.filled_column(split_column, "dataset.split_column")),
     )
 
 
-def _filled(table: Table, name: str, option: str = "") -> np.ndarray:
-    texts = table.column(name, option)
-    table.refuse(texts == "", lambda row: f"no value in column {name!r}")
-    return texts
-
-
-def _graph_of(table: Table, index: pd.Index, graphs: Table) -> np.ndarray:
-    texts = _filled(table, "graph")
+def _graph_numbers(table: Table, index: pd.Index, graphs: Table) -> np.ndarray:
+    texts = table.filled_column("graph")
     number = index.get_indexer(pd.Index(texts, dtype=object)).astype(np.int64)
-    table.refuse(number < 0, lambda row: f"graph {texts[row]!r} is not in {graphs.path.name}")
+    table.raise_if(number < 0, lambda row: f"graph {texts[row]!r} is not in {graphs.path.name}")
     return number
 
 
-def _refuse_end(
-    edges: Table, end: np.ndarray, texts: np.ndarray, number: int, graph: np.ndarray, nodes: Table
+def _check_ends(
+    edges: Table, end: np.ndarray, column: str, texts: np.ndarray, graph: np.ndarray, nodes: str
 ) -> None:
-    word = ("source", "target")[number]
-    edges.refuse(
-        end < 0,
-        lambda row: f"{word} {texts[row]!r} is no node of graph {graph[row]!r} in {nodes.path.name}",
+    edges.raise_if(
+        end < 0, lambda row: f"{column} {texts[row]!r} is not a node of graph {graph[row]!r} in {nodes}"
     )
 
 
-def _columns(table: Table, choice: ColumnSelection, keys: Sequence[str], what: str) -> RawColumns:
-    names = [name for name in table.columns if name not in keys] if choice.names is None else choice.names
-    found: dict[str, dict[str, np.ndarray]] = {"label": {}, "attribute": {}}
+def _parse_columns(table: Table, selection: ColumnSelection, keys: Sequence[str], owner: str) -> RawColumns:
+    names = selection.names
+    if names is None:
+        names = [name for name in table.columns if name not in keys]
+    parsed = {}
     for name in names if len(table) else ():
-        texts = table.column(name, f"dataset.{what}_labels or dataset.{what}_attributes")
-        kind, column = parse_texts(texts, choice.kind(name), table.where, f"column {name!r}")
-        found[kind][name] = column
-    labels, attributes = found["label"], found["attribute"]
-    return RawColumns(
-        len(table), stacked(labels.values()), stacked(attributes.values()), tuple(labels), tuple(attributes)
-    )
+        texts = table.column(name, f"dataset.{owner}_labels or dataset.{owner}_attributes")
+        parsed[name] = parse_strings(texts, selection.kind(name), table.locate, f"column {name!r}")
+    return stack_columns(len(table), parsed)

@@ -1,12 +1,12 @@
-"""Raw graphs from any input, in chunks: for prediction, where the classes may be unknown and the graphs many."""
+"""Raw graphs from any input, for prediction, where classes may be unknown."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.dataset import GraphOptions
-from egin_dgl.data.readers.columns import ColumnSelection
-from egin_dgl.data.readers.csv_graphs import TABLES, read_csv_graphs
+from egin_dgl.data.encode import GraphOptions
+from egin_dgl.data.readers.columns import select_columns
+from egin_dgl.data.readers.csv_graphs import has_tables, read_csv_graphs
 from egin_dgl.data.readers.dgl_file import is_dgl_file, read_dgl_file
 from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.data.readers.search_path import find_raw
@@ -15,43 +15,44 @@ from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
 
 KINDS = {"load_csv": "csv", "load_smiles": "smiles", "load_dgl_file": "dgl", "load_tu": "tu"}
+SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".gz", ".bin", ".zip")
 
 
 def open_graphs(
-    path: str | Path, dataset_settings: Mapping | None = None, at_once: int = 1024
+    path: str | Path, dataset_settings: Mapping | None = None, chunk_size: int = 1024
 ) -> Iterator[GraphArrays]:
-    """Graphs in chunks of at most `at_once`, from a folder of tables, a table of SMILES, DGL's file, or a TU dataset.
+    """Read graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset.
 
-    What kind of input it is follows from the input. `dataset_settings` are those of the run that will predict, so that
-    columns are found and read as in training, where that was of the same kind. A chunk may be empty, if nothing in it
-    could be read: see its `skipped`.
+    Args:
+        path: The input; its format is detected.
+        dataset_settings: ``dataset`` settings of the run that predicts: columns are selected as in training, if the
+            training data had the same format.
+        chunk_size: A table of SMILES is read in chunks of so many rows, other inputs as a whole. A chunk may be
+            empty if none of its molecules could be read; see `GraphArrays.skipped`.
     """
     settings = dict(dataset_settings or {})
-    kind = kind_of_input(path)
+    kind = detect_format(path)
     if KINDS.get(str(settings.get("_target_", "")).rpartition(".")[2]) != kind:
-        settings = {}  # of another kind: its names of columns mean nothing here
+        settings = {}  # column names of another format do not apply
     path = Path(path).expanduser()
     if kind == "smiles":
         known = {key: settings[key] for key in ("smiles", "target", "id", "features") if key in settings}
-        yield from stream_smiles(path, MoleculeColumns(**known), at_once)
+        yield from stream_smiles(path, MoleculeColumns(**known), chunk_size)
         return
-    nodes, edges = (
-        ColumnSelection.of(settings.get(f"{side}_labels"), settings.get(f"{side}_attributes"), side)
-        for side in ("node", "edge")
-    )
+    options = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
+    columns = select_columns(*map(settings.get, options))
     if kind == "csv":
-        arrays = read_csv_graphs(path, settings.get("target", "label"), None, nodes, edges, need_labels=False)
+        yield read_csv_graphs(path, settings.get("target", "label"), None, columns, need_labels=False)
     elif kind == "dgl":
-        arrays = read_dgl_file(path, settings.get("target"), nodes, edges, need_labels=False)
+        yield read_dgl_file(path, settings.get("target"), columns, need_labels=False)
     else:
         name, root = _tu_name(path)
         raw = find_raw(name, root or settings.get("root"), settings.get("url", DEFAULT_URL))
-        arrays = read_tu(raw, need_labels=False)
-    yield from arrays.chunks(at_once)
+        yield read_tu(raw, need_labels=False)
 
 
 def graph_options(dataset_settings: Mapping | None) -> GraphOptions:
-    """How raw graphs became a dataset in the run that has these settings."""
+    """The GraphOptions of a run with these ``dataset`` settings."""
     settings = dict(dataset_settings or {})
     if str(settings.get("_target_", "")).endswith("load_smiles"):
         settings["edges"] = "as_given"
@@ -59,42 +60,37 @@ def graph_options(dataset_settings: Mapping | None) -> GraphOptions:
     return GraphOptions(**{key: settings[key] for key in options if key in settings})
 
 
-def kind_of_input(path: str | Path) -> str:
-    """csv, smiles, dgl or tu."""
-    place = Path(path).expanduser()
-    if place.is_dir():
-        if any((place / f"{table}.csv{end}").exists() for table in TABLES for end in ("", ".gz")):
+def detect_format(path: str | Path) -> str:
+    """ "csv", "smiles", "dgl" or "tu"."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        if has_tables(path):
             return "csv"
-        if _tu_files(place):
+        if _tu_files(path):
             return "tu"
         raise DataError(
-            f"{place} holds no graphs: neither graphs.csv, nodes.csv and edges.csv nor the files of a TU dataset"
+            f"{path} has neither graphs.csv, nodes.csv and edges.csv nor the files of a TU dataset"
         )
-    if place.is_file():
-        if place.suffix == ".zip":
+    if path.is_file():
+        if path.suffix == ".zip":
             return "tu"
-        return "dgl" if is_dgl_file(place) else "smiles"
-    if len(place.parts) > 1 or place.suffix in (".csv", ".tsv", ".txt", ".smi", ".gz", ".bin", ".zip"):
-        raise DataError(f"{place}: no such file or folder")
+        return "dgl" if is_dgl_file(path) else "smiles"
+    if len(path.parts) > 1 or path.suffix in SUFFIXES:
+        raise DataError(f"{path}: no such file or directory")
     return "tu"
 
 
-def _tu_files(folder: Path) -> list[str]:
-    """The names of the TU datasets whose files lie in a folder, or in raw/ below it."""
-    return [
-        file.name.removesuffix("_A.txt")
-        for place in (folder, folder / "raw")
-        for file in place.glob("*_A.txt")
-    ]
+def _tu_files(directory: Path) -> list[str]:
+    """Names of the TU datasets with files in a directory or in its raw/."""
+    files = [file for place in (directory, directory / "raw") for file in place.glob("*_A.txt")]
+    return [file.name.removesuffix("_A.txt") for file in files]
 
 
 def _tu_name(path: Path) -> tuple[str, Path | None]:
-    """The name of a TU dataset, and the folder that it lies in where a path was given."""
+    """Name of a TU dataset, and the directory that holds it if `path` exists."""
     path = path if not path.exists() else path.resolve()
     if path.is_dir():
         if path.name not in _tu_files(path):
-            raise DataError(
-                f"{path} must have the name of its dataset, {_tu_files(path)[0]}; rename the folder"
-            )
+            raise DataError(f"{path} must be named after its dataset; rename it to {_tu_files(path)[0]}")
         return path.name, path.parent
     return (path.stem, path.parent) if path.is_file() else (str(path), None)

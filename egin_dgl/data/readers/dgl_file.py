@@ -1,4 +1,4 @@
-"""Graphs that `dgl.save_graphs` wrote, with their classes among the tensors it keeps beside them."""
+"""Graphs in a file of `dgl.save_graphs`, with their classes among the tensors saved with them."""
 
 import faulthandler
 import os
@@ -10,18 +10,18 @@ import dgl
 import torch
 
 from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.dataset import GraphDataset, GraphOptions
-from egin_dgl.data.prepare import content_hash, prepare
-from egin_dgl.data.readers.columns import ColumnSelection
-from egin_dgl.data.readers.graph_objects import graphs_to_arrays
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.encode import GraphOptions
+from egin_dgl.data.prepare import hash_files, prepare
+from egin_dgl.data.readers.columns import ALL_COLUMNS, ColumnSelection, select_columns
+from egin_dgl.data.readers.graph_lists import graphs_to_arrays
 from egin_dgl.data.readers.raw_files import GIB
 from egin_dgl.data.targets import OneColumn
-from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError
 
-# How DGL's files begin; a foreign file would be read as sizes, and memory taken for them.
+# The first bytes of DGL's files. DGL would read sizes from any other file, and allocate memory for them.
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")
-LONGEST = 300  # seconds of computing to read a file
+MAX_SECONDS = 300  # of CPU time to read a file
 
 
 def load_dgl_file(
@@ -37,111 +37,50 @@ def load_dgl_file(
     use_edge_features: bool = True,
     name: str | None = None,
     cache: bool = True,
-    vocabulary: Vocabulary | None = None,
-    class_names: Sequence[str] | None = None,
 ) -> GraphDataset:
-    """Load a file of DGL graphs, from the processed cache where the same file was prepared with the same options."""
+    """Load graphs written by ``dgl.save_graphs(path, graphs, {"label": classes})``.
+
+    Args:
+        path: The file.
+        target: Name of the tensor with the classes; default: the only tensor saved with the graphs.
+        node_labels, node_attributes, edge_labels, edge_attributes: Fields to use, as in `GraphDataset.from_graphs`.
+        edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        name: Name of the dataset; default: that of the file.
+        cache: Use the cache of prepared datasets.
+    """
     options = GraphOptions(edges, self_loops, node_features, use_edge_features)
-    chosen = (
-        ColumnSelection.of(node_labels, node_attributes, "node"),
-        ColumnSelection.of(edge_labels, edge_attributes, "edge"),
-    )
+    columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     file = Path(path).expanduser()
-    reading = {"target": str(target), "columns": [(c.labels, c.attributes) for c in chosen]}
     return prepare(
-        partial(read_dgl_file, file, target, *chosen, need_labels=class_names is None),
+        partial(read_dgl_file, file, target, columns),
         name or file.stem,
         options,
-        source={"graphs": content_hash([file]), **reading},
+        source={
+            "graphs": hash_files([file]),
+            "target": str(target),
+            "columns": [(c.labels, c.attributes) for c in columns],
+        },
         origin=str(file),
         labels_in=str(file),
         cache=cache,
-        vocabulary=vocabulary,
-        class_names=class_names,
     )
 
 
 def read_dgl_file(
     path: Path,
     target: str | None = None,
-    nodes: ColumnSelection | None = None,
-    edges: ColumnSelection | None = None,
+    columns: tuple[ColumnSelection, ColumnSelection] = ALL_COLUMNS,
     need_labels: bool = True,
 ) -> GraphArrays:
-    """Read and check all graphs; `target` names the tensor of their classes where there are several."""
+    """Read and validate all graphs of a file."""
     if not is_dgl_file(path):
-        raise DataError(f"{path} is not a file that dgl.save_graphs wrote")
+        raise DataError(f"{path} is not a file of dgl.save_graphs")
     try:
-        try_apart(partial(_load, path), room=2 * GIB + 50 * path.stat().st_size)
+        _run_in_fork(partial(_load, path), max_bytes=2 * GIB + 50 * path.stat().st_size)
         graphs, tensors = _load(path)
-        return graphs_to_arrays(graphs, _classes(path, tensors, target, need_labels), nodes, edges)
+        return graphs_to_arrays(graphs, _find_classes(path, tensors, target, need_labels), columns)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-
-
-def _load(path: Path) -> tuple[list[dgl.DGLGraph], dict[str, torch.Tensor]]:
-    try:
-        graphs, tensors = dgl.load_graphs(str(path))
-        for number, graph in enumerate(graphs):
-            ends = torch.stack(graph.edges())
-            if graph.num_edges() and not 0 <= int(ends.min()) <= int(ends.max()) < graph.num_nodes():
-                raise DataError(
-                    f"it is damaged: an edge of graph {number} ends outside of it; write it again"
-                )
-        return graphs, tensors
-    except (
-        dgl.DGLError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-        TypeError,
-        OverflowError,
-        MemoryError,
-    ) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = lines[-1][:200] if lines else type(error).__name__
-        raise DataError(f"it cannot be read ({reason}); write it again") from None
-
-
-def try_apart(read: Callable[[], object], room: int) -> None:
-    """Read in a copy of this process first: DGL believes what a file says of its sizes, and a damaged one can end it.
-
-    The copy has bounds on memory and time; a DataError of its own is raised here too. Where there are no such copies,
-    nothing is tried.
-    """
-    if not hasattr(os, "fork"):
-        return
-    told, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            faulthandler.disable()
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # DGL's last words
-            bound_process(room)
-            read()
-        except BaseException as error:
-            os.write(tell, str(error).encode()[:4000] or b"it cannot be read")
-        os._exit(0)
-    os.close(tell)
-    with os.fdopen(told, "rb") as pipe:
-        sentence = pipe.read().decode(errors="replace")
-    died = os.waitpid(child, 0)[1] != 0
-    if died or sentence:
-        raise DataError(sentence or "it is damaged: DGL breaks down over it; write it again")
-
-
-def bound_process(room: int) -> None:
-    import resource  # here, as other systems than Unix have none
-
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    bounds = {
-        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + LONGEST,
-        resource.RLIMIT_AS: pages * resource.getpagesize() + room,
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, most in bounds.items():
-        resource.setrlimit(kind, (most, most))
 
 
 def is_dgl_file(path: Path) -> bool:
@@ -152,21 +91,79 @@ def is_dgl_file(path: Path) -> bool:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _classes(path: Path, tensors: dict[str, torch.Tensor], target: object, need: bool) -> torch.Tensor | None:
-    there = ", ".join(tensors) or "none"
+def _load(path: Path) -> tuple[list[dgl.DGLGraph], dict[str, torch.Tensor]]:
+    # DGLError is a RuntimeError in some versions only.
+    errors = (dgl.DGLError, RuntimeError, ValueError, LookupError, TypeError, OverflowError, MemoryError)
+    try:
+        graphs, tensors = dgl.load_graphs(str(path))
+        for number, graph in enumerate(graphs):
+            ends = torch.stack(graph.edges())
+            if graph.num_edges() and not 0 <= int(ends.min()) <= int(ends.max()) < graph.num_nodes():
+                raise DataError(f"it is damaged, an edge of graph {number} ends outside of it; save it again")
+        return graphs, tensors
+    except errors as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = lines[-1][:200] if lines else type(error).__name__
+        raise DataError(f"it cannot be read ({reason}); save it again") from None
+
+
+def _run_in_fork(read: Callable[[], object], max_bytes: int) -> None:
+    """Read in a forked process first: DGL trusts the sizes in a file, and a damaged one can crash the process.
+
+    The fork has limits on memory and time. Its DataError is raised here too. Without `os.fork` nothing is tried.
+    """
+    if not hasattr(os, "fork"):
+        return
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            faulthandler.disable()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # DGL prints a stack trace
+            _limit_resources(max_bytes)
+            read()
+        except BaseException as error:
+            os.write(sender, str(error).encode()[:4000] or b"it cannot be read")
+        os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver, "rb") as pipe:
+        message = pipe.read().decode(errors="replace")
+    crashed = os.waitpid(child, 0)[1] != 0
+    if crashed or message:
+        raise DataError(message or "it is damaged, DGL crashes on it; save it again")
+
+
+def _limit_resources(max_bytes: int) -> None:
+    import resource  # Unix only
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limits = {
+        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + MAX_SECONDS,
+        resource.RLIMIT_AS: pages * resource.getpagesize() + max_bytes,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, limit in limits.items():
+        resource.setrlimit(kind, (limit, limit))
+
+
+def _find_classes(
+    path: Path, tensors: dict[str, torch.Tensor], target: object, required: bool
+) -> torch.Tensor | None:
     if target is not None and not isinstance(target, str):
         raise ConfigError(f"dataset.target must be the name of one tensor, got {target}")
     if target is None and len(tensors) == 1:
         return next(iter(tensors.values()))
     if target in tensors:
         return tensors[target]
-    if not need:
+    if not required:
         return None
+    found = ", ".join(tensors) or "none"
     if target is None and tensors:
         raise ConfigError(
-            f"{path} has several tensors ({there}): say which are the classes, dataset.target=NAME"
+            f"{path} has several tensors ({found}): select the classes with dataset.target=NAME"
         )
     raise DataError(
-        f"{path} has no classes{f' {target!r}, only {there}' if target else ''}; "
-        "dgl.save_graphs(path, graphs, {'label': tensor}) keeps them"
+        f"it has no classes{f' {target!r}, only {found}' if target else ''}; "
+        "save them with dgl.save_graphs(path, graphs, {'label': tensor})"
     )

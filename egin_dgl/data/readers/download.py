@@ -1,4 +1,4 @@
-"""Download a zip from the TU site: bounded, retried, and in place only once it is whole."""
+"""Download a zip from the TU site: size-limited, retried, written atomically."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import atomic_path
 
 DEFAULT_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
-SLOWEST = 10 << 10  # bytes a second that a download must come to
+MIN_RATE = 10 << 10  # bytes per second
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +34,19 @@ def download(
     patience: float = 60.0,
     max_bytes: int = 2 * GIB,
 ) -> RawFiles:
-    """Fetch url/name.zip into `target`, which appears only once it has been read as a whole and good zip.
+    """Download url/name.zip to `target`, which appears only after it was read as a complete zip of the dataset.
 
-    After `patience` seconds a server that sent less than SLOWEST bytes a second is given up: each drop it sends is in time
-    for the socket's own `timeout`.
+    urllib rather than pooch: pooch neither limits the size nor retries without a known hash.
 
-    urllib rather than pooch: pooch neither bounds the size nor retries without a hash known beforehand.
+    Args:
+        name: Name of the dataset.
+        target: The file to write.
+        url: Directory of the server.
+        attempts: Number of attempts if the network or the server fails.
+        pause: Seconds before the second attempt, twice as many before the third, ….
+        timeout: Seconds to wait for the next bytes.
+        patience: Seconds after which a server slower than MIN_RATE is given up.
+        max_bytes: Maximum size of the file.
     """
     source = f"{url.rstrip('/')}/{name}.zip"
     if urlsplit(source).scheme not in ("http", "https"):
@@ -51,17 +58,17 @@ def download(
                 raw = read_zip(temporary, name, "")
                 if missing := [suffix for suffix in REQUIRED if suffix not in raw.contents]:
                     raise DataError(f"the zip has no {name}_{missing[0]}.txt")
-            folder = raw.folder.replace(str(temporary), str(target), 1)
-            return RawFiles(name, folder, f"{target} (downloaded from {source})", raw.contents)
+            prefix = raw.prefix.replace(str(temporary), str(target), 1)
+            return RawFiles(name, prefix, f"{target} (downloaded from {source})", raw.contents)
         except HTTPError as error:
-            reason, again = f"HTTP {error.code} {error.reason}", error.code >= 500 or error.code in (408, 429)
+            reason, retry = f"HTTP {error.code} {error.reason}", error.code >= 500 or error.code in (408, 429)
         except (OSError, HTTPException) as error:  # time-outs and refused connections are OSErrors
-            reason, again = f"{type(error).__name__}: {error}", True
+            reason, retry = f"{type(error).__name__}: {error}", True
         except DataError as error:
-            reason, again = str(error).replace(str(temporary), source), False
-        if not again or attempt == attempts:
+            reason, retry = str(error).replace(str(temporary), source), False
+        if not retry or attempt == attempts:
             raise DataError(f"{source}: {reason}")
-        log.warning("%s: %s; trying again", source, reason)
+        log.warning("%s: %s; retrying", source, reason)
         time.sleep(pause * attempt)
     raise ConfigError(f"attempts must be at least 1, got {attempts}")
 
@@ -69,68 +76,67 @@ def download(
 class _NoDowngrade(HTTPRedirectHandler):
     def redirect_request(self, request, file, code, message, headers, target):
         if urlsplit(request.full_url).scheme == "https" and urlsplit(target).scheme != "https":
-            raise DataError(f"redirected from https to {target}, which is not safe")
+            raise DataError(f"redirected from https to {target}, which is insecure")
         return super().redirect_request(request, file, code, message, headers, target)
 
 
 def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes: int) -> None:
-    arrived: Queue = Queue(64)
-    given_up = threading.Event()
-    # A thread that can be left alone: reading one line of a header may take for ever.
-    threading.Thread(target=_receive, args=(source, timeout, arrived, given_up), daemon=True).start()
+    received: Queue = Queue(64)
+    stopped = threading.Event()
+    # In a daemon thread: each byte of a slow header is within the socket's timeout, so reading it may never end.
+    threading.Thread(target=_receive, args=(source, timeout, received, stopped), daemon=True).start()
     start, done = time.monotonic(), 0
 
-    def next_part():
+    def next_block():
         while True:
             seconds = time.monotonic() - start
-            if seconds > patience and done < SLOWEST * seconds:
+            if seconds > patience and done < MIN_RATE * seconds:
                 raise DataError(f"the server is too slow: {done} bytes in {seconds:.0f} s")
             with suppress(Empty):
-                part = arrived.get(timeout=min(1.0, patience))
-                if isinstance(part, Exception):
-                    raise part
-                return part
+                block = received.get(timeout=min(1.0, patience))
+                if isinstance(block, Exception):
+                    raise block
+                return block
 
     try:
-        total = next_part()  # None where the server does not tell
+        total = next_block()  # None if the server does not send the length
         with target.open("wb") as file, _progress(source, total) as advance:
-            # checked before the body is read, too, so that an honest giant costs nothing
-            while (total or 0) <= max_bytes and done <= max_bytes and (block := next_part()):
+            while (total or 0) <= max_bytes and done <= max_bytes and (block := next_block()):
                 file.write(block)
                 done += len(block)
                 advance(len(block))
     finally:
-        given_up.set()
-        with suppress(Empty):  # so that the thread, if it waits for room, sees it
+        stopped.set()
+        with suppress(Empty):  # a thread that waits for a free slot must see it
             while True:
-                arrived.get_nowait()
+                received.get_nowait()
     if max(total or 0, done) > max_bytes:
         raise DataError(f"the file is larger than {max_bytes} bytes")
     if total is not None and done != total:
         raise ConnectionError(f"got {done} of {total} bytes")
 
 
-def _receive(source: str, timeout: float, arrived: Queue, given_up: threading.Event) -> None:
-    """Pass on the length that the server tells, the body in blocks, an empty block; or what went wrong."""
+def _receive(source: str, timeout: float, received: Queue, stopped: threading.Event) -> None:
+    """Put the length of the body, its blocks and an empty block into the queue, or an exception."""
     try:
         request = Request(source, headers={"User-Agent": "egin_dgl"})
         with build_opener(_NoDowngrade).open(request, timeout=timeout) as response:
-            arrived.put(response.length)
-            while not given_up.is_set() and (block := response.read1(1 << 16)):
-                arrived.put(block)
-            arrived.put(b"")
+            received.put(response.length)
+            while not stopped.is_set() and (block := response.read1(1 << 16)):
+                received.put(block)
+            received.put(b"")
     except Exception as error:
-        arrived.put(error)
+        received.put(error)
 
 
 @contextmanager
 def _progress(source: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; in a log file a bar would be noise, so there it is one line."""
+    """A progress bar on a terminal, one line elsewhere."""
     if not sys.stderr.isatty():
         print(f"downloading {source}", file=sys.stderr)
         yield lambda count: None
         return
-    from rich.console import Console  # only a terminal needs it
+    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())

@@ -1,4 +1,4 @@
-"""Molecules → graphs through RDKit: what atoms and bonds are called, and which molecules share a scaffold."""
+"""Molecules → graphs with RDKit: atom and bond features, and scaffolds."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from egin_dgl.data.readers.graph_objects import OneGraph
+from egin_dgl.data.readers.graph_objects import GraphObject
 from egin_dgl.errors import ConfigError, DataError
 
-# What is read of an atom and of a bond, by column.
 ATOM: dict[str, Callable] = {"atom": lambda atom: atom.GetSymbol()}
 BOND: dict[str, Callable] = {"bond": lambda bond: bond.GetBondType().name.lower()}
 RICH_ATOM = ATOM | {
@@ -32,58 +31,59 @@ FEATURES = {"tu": (ATOM, BOND), "rich": (RICH_ATOM, RICH_BOND)}
 
 
 @lru_cache
-def chemistry() -> Any:
-    """RDKit, which is not needed for anything else, or one sentence how to get it."""
+def import_rdkit() -> Any:
+    """RDKit's Chem, rdBase and MurckoScaffold, or an error that names the package to install."""
     try:
         from rdkit import Chem, rdBase
         from rdkit.Chem.Scaffolds import MurckoScaffold
     except ImportError as error:
-        raise ConfigError(f"molecules are read with RDKit ({error}): pip install 'egin-dgl[chem]'") from None
+        raise ConfigError(f"molecules need RDKit ({error}): pip install '.[chem]'") from None
     return Chem, rdBase, MurckoScaffold
 
 
-def read_molecule(smiles: str, features: str = "tu") -> OneGraph:
-    """A molecule without explicit hydrogens, each bond in both directions; a DataError says why it cannot be read.
+def read_molecule(smiles: str, features: str = "tu") -> GraphObject:
+    """A molecule without explicit hydrogens, each bond in both directions.
 
-    tu: atoms by symbol, bonds by type, as in the molecules of the TU collection. rich: much more of both.
+    Args:
+        smiles: The SMILES string; a DataError gives the reason if it is invalid.
+        features: "tu" (atom symbol and bond type, as in the TU datasets) or "rich".
     """
-    molecule = parse(smiles)
+    molecule = parse_smiles(smiles)
     atoms, bonds = list(molecule.GetAtoms()), list(molecule.GetBonds())
     ends = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], dtype=np.int64).reshape(-1, 2)
     src, dst = np.concatenate([ends, ends[:, ::-1]]).T
-    of_atom, of_bond = FEATURES[features]
-    node_columns = {name: [read(atom) for atom in atoms] for name, read in of_atom.items()}
-    edge_columns = {name: [read(bond) for bond in bonds] * 2 for name, read in of_bond.items()}
-    return OneGraph(len(atoms), src, dst, node_columns, edge_columns)
+    atom_features, bond_features = FEATURES[features]
+    node_columns = {name: [read(atom) for atom in atoms] for name, read in atom_features.items()}
+    edge_columns = {name: [read(bond) for bond in bonds] * 2 for name, read in bond_features.items()}
+    return GraphObject(len(atoms), src, dst, node_columns, edge_columns)
 
 
-def parse(smiles: str) -> Any:
-    """RDKit's molecule, or a DataError with the reason; RDKit's own messages are kept from the terminal."""
-    Chem, rdBase, _ = chemistry()
+def parse_smiles(smiles: str) -> Any:
+    """RDKit's molecule, or a DataError with the reason; RDKit prints nothing."""
+    Chem, rdBase, _ = import_rdkit()
     with rdBase.BlockLogs():
-        # RDKit takes what follows a space for a name and stops at a zero byte: half a cell would be read in silence.
-        whole = smiles.isprintable() and (" " not in smiles or "|" in smiles)
-        molecule = Chem.MolFromSmiles(smiles) if whole else None
+        # RDKit reads what follows a space as a name and stops at a zero byte, so it would ignore half a cell.
+        complete = smiles.isprintable() and (" " not in smiles or "|" in smiles)
+        molecule = Chem.MolFromSmiles(smiles) if complete else None
         if molecule is None:
             raw = Chem.MolFromSmiles(smiles, sanitize=False)
             problems = [] if raw is None else [p.Message() for p in Chem.DetectChemistryProblems(raw)]
-            raise DataError(f"{smiles[:60]!r} is not a molecule ({problems[0] if problems else 'no SMILES'})")
+            raise DataError(
+                f"{smiles[:60]!r} is not a molecule ({problems[0] if problems else 'invalid SMILES'})"
+            )
     if molecule.GetNumAtoms() == 0:
         raise DataError("no atoms")
     return molecule
 
 
 def scaffold_groups(smiles: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
-    """The number of each molecule's scaffold (G,), and the scaffolds.
-
-    Bemis and Murcko's scaffold: rings and what links them. A molecule without a ring is a group of its own.
-    """
-    Chem, rdBase, MurckoScaffold = chemistry()
+    """Number of each molecule's Bemis-Murcko scaffold (G,), and the scaffolds; each acyclic molecule has its own."""
+    Chem, rdBase, MurckoScaffold = import_rdkit()
     known: dict[str, int] = {}
     groups = []
     with rdBase.BlockLogs():
         for text in smiles:
-            molecule = parse(text)
+            molecule = parse_smiles(text)
             scaffold = Chem.MolToSmiles(MurckoScaffold.GetScaffoldForMol(molecule), isomericSmiles=False)
             groups.append(known.setdefault(scaffold or Chem.MolToSmiles(molecule), len(known)))
     return np.array(groups), list(known)

@@ -1,90 +1,194 @@
-"""TU text → arrays: the only parser.
+"""Datasets in the TU Dortmund format.
 
-A TU dataset is a handful of text tables whose rows line up: one row per directed edge in _A (two node numbers, from
-1), one per node in _graph_indicator (its graph's number, from 1), one per graph in _graph_labels, and optional
-labels and attributes of nodes and edges with any number of columns.
+A dataset is a set of text tables: one row per directed edge in _A (two node numbers, from 1), one per node in
+_graph_indicator (its graph's number, from 1), one per graph in _graph_labels, and optional tables of labels and
+attributes of nodes and edges with any number of columns.
 """
 
 import io
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.readers.columns import NUMBER
+from egin_dgl.data.arrays import GraphArrays, RawColumns
+from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.encode import GraphOptions
+from egin_dgl.data.prepare import prepare
+from egin_dgl.data.readers.columns import MAX_FLOAT, NUMBER
+from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.data.readers.raw_files import RawFiles
-from egin_dgl.errors import DataError
+from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.ranges import Address, Count, Folder
 
-_EXACT = 2.0**53  # below it a float64, which everything is parsed as, holds every integer
+_EXACT = 2.0**53  # a float64, as which all numbers are parsed, represents every integer below
+
+
+class Expected(TypedDict, total=False):
+    """Sizes that a config requires, each a number, a list of accepted numbers, or None for any."""
+
+    graphs: Count | Sequence[Count] | None
+    classes: Count | Sequence[Count] | None
+    node_dim: Count | Sequence[Count] | None
+    edge_dim: Count | Sequence[Count] | None
+
+
+def load_tu(
+    name: str,
+    root: Folder | os.PathLike | None = None,
+    url: Address | None = DEFAULT_URL,
+    edges: Literal["symmetric", "as_given"] = "symmetric",
+    self_loops: Literal["remove", "keep"] = "remove",
+    node_features: Literal["degree", "constant"] = "degree",
+    use_edge_features: bool = True,
+    expect: Expected | None = None,
+    cache: bool = True,
+) -> GraphDataset:
+    """Load a TU dataset, from local files or from the TU site.
+
+    Args:
+        name: Name of the dataset, such as "MUTAG".
+        root: Directory with NAME/, NAME/raw/ or NAME.zip; default: EGIN_DATA_ROOT. See `find_raw` for the search path.
+        url: Where NAME.zip is downloaded from if it is not found; None forbids it.
+        edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        expect: Required sizes (graphs, classes, node_dim, edge_dim), to detect other files of the same name.
+        cache: Use the cache of prepared datasets.
+    """
+    options = GraphOptions(edges, self_loops, node_features, use_edge_features)
+    if wrong := set(expect or {}) - set(Expected.__annotations__):
+        raise ConfigError(
+            f"expect has the keys graphs, classes, node_dim and edge_dim, not {', '.join(sorted(wrong))}"
+        )
+    raw = find_raw(name, root, url)
+    try:
+        dataset = prepare(
+            partial(read_tu, raw),
+            name,
+            options,
+            source={"raw": raw.digest()},
+            origin=raw.origin,
+            labels_in=raw.path("graph_labels"),
+            cache=cache,
+        )
+        _check_sizes(dataset, expect or {}, use_edge_features)
+    except DataError as error:
+        if raw.cache_file is None:
+            raise
+        raise DataError(f"{error}; remove {raw.cache_file} to download it again") from error
+    return dataset
+
+
+def _check_sizes(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_features: bool) -> None:
+    for key, value in expect.items():
+        if value is None or (key == "edge_dim" and not use_edge_features):
+            continue
+        accepted = [value] if isinstance(value, int) else list(value)
+        if (found := getattr(dataset.info, key)) not in accepted:
+            raise DataError(
+                f"{dataset.info.name}: expected {key} {' or '.join(map(str, accepted))}, found {found} in "
+                f"{dataset.origin}; these are other files than the config was written for"
+            )
 
 
 def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
-    """Parse and check one dataset; every fault is a DataError with file and line.
+    """Parse and validate a dataset; every DataError names file and line.
 
-    `need_labels=False` is for prediction on new graphs, whose _graph_labels file need not exist.
+    `need_labels=False` is for prediction: the _graph_labels file may be missing.
     """
-    graph_ids = _integers(raw, "graph_indicator", columns=1)[:, 0]
-    edges = _integers(raw, "A", columns=2)
+    graph_ids = _integers(raw, "graph_indicator", width=1)[:, 0]
+    ends = _integers(raw, "A", width=2)
     labels = None
-    if need_labels or raw.read("graph_labels") is not None:
-        labels = _integers(raw, "graph_labels", columns=1)[:, 0]
-    nodes, where = len(graph_ids), raw.path("graph_indicator")
+    if need_labels or "graph_labels" in raw.contents:
+        labels = _integers(raw, "graph_labels", width=1)[:, 0]
+    nodes, indicator = len(graph_ids), raw.path("graph_indicator")
 
-    _refuse(graph_ids < 1, where, lambda row: f"graph id {graph_ids[row]} is below 1")
-    falls = np.concatenate([[False], np.diff(graph_ids) < 0])
-    _refuse(
-        falls,
-        where,
-        lambda row: f"graph id {graph_ids[row]} after {graph_ids[row - 1]}, ids must not descend",
+    _raise_if(graph_ids < 1, indicator, lambda row: f"graph id {graph_ids[row]} is below 1")
+    _raise_if(
+        np.diff(graph_ids, prepend=graph_ids[:1]) < 0,
+        indicator,
+        lambda row: f"graph id {graph_ids[row]} after {graph_ids[row - 1]}, ids must not decrease",
     )
     if labels is not None:
-        absent = f"but {raw.path('graph_labels')} has only {len(labels)} rows"
-        _refuse(graph_ids > len(labels), where, lambda row: f"graph id {graph_ids[row]}, {absent}")
-    _refuse(
-        np.any((edges < 1) | (edges > nodes), axis=1),
+        rows = f"but {raw.path('graph_labels')} has only {len(labels)} rows"
+        _raise_if(graph_ids > len(labels), indicator, lambda row: f"graph id {graph_ids[row]}, {rows}")
+    _raise_if(
+        np.any((ends < 1) | (ends > nodes), axis=1),
         raw.path("A"),
-        lambda row: f"edge {edges[row, 0]}, {edges[row, 1]} leaves the nodes 1 to {nodes} that {where} lists",
+        lambda row: (
+            f"edge {ends[row, 0]}, {ends[row, 1]} is outside the nodes 1 to {nodes} that {indicator} lists"
+        ),
     )
-    src, dst = np.ascontiguousarray(edges.T) - 1
-    kept, node_graph = np.unique(graph_ids, return_inverse=True)
-    _refuse(
+    src, dst = np.ascontiguousarray(ends.T) - 1
+    present, node_graph = np.unique(graph_ids, return_inverse=True)
+    _raise_if(
         node_graph[src] != node_graph[dst],
         raw.path("A"),
         lambda row: (
-            f"edge {edges[row, 0]}, {edges[row, 1]} joins graphs {graph_ids[src[row]]} and {graph_ids[dst[row]]}"
+            f"edge {ends[row, 0]}, {ends[row, 1]} joins graphs {graph_ids[src[row]]} and {graph_ids[dst[row]]}"
         ),
     )
-
     arrays = GraphArrays(
         node_graph=node_graph,
         src=src,
         dst=dst,
-        graphs=len(kept),
-        graph_labels=labels if labels is None else labels[kept - 1],
-        node_labels=_aligned(
-            raw, _optional_integers(raw, "node_labels"), "node_labels", nodes, "graph_indicator"
-        ),
-        node_attributes=_aligned(
-            raw, _reals(raw, "node_attributes"), "node_attributes", nodes, "graph_indicator"
-        ),
-        edge_labels=_aligned(raw, _optional_integers(raw, "edge_labels"), "edge_labels", len(src), "A"),
-        edge_attributes=_aligned(raw, _reals(raw, "edge_attributes"), "edge_attributes", len(src), "A"),
+        graphs=len(present),
+        graph_labels=labels if labels is None else labels[present - 1],
+        nodes=_columns(raw, "node", nodes, "graph_indicator"),
+        edges=_columns(raw, "edge", len(src), "A"),
         ids=tuple(
-            map(str, kept.tolist())
-        ),  # of the file, so that they hold where graphs without nodes are dropped
+            map(str, present.tolist())
+        ),  # the ids of the file, also where graphs without nodes are dropped
     )
-    ids = kept[-1] if labels is None else len(labels)
-    if ids > len(kept):
-        before = np.concatenate([[0], kept])
-        first = before[np.argmax(np.diff(before, append=ids + 1) > 1)] + 1
-        arrays = arrays.noting(
-            f"{where}: {ids - len(kept)} graph(s) without a node dropped, the first is {first}"
+    total = present[-1] if labels is None else len(labels)
+    if total > len(present):
+        first = np.setdiff1d(np.arange(1, len(present) + 2), present)[0]
+        arrays = arrays.with_warning(
+            f"{indicator}: {total - len(present)} graph(s) without a node dropped, the first is {first}"
         )
     return arrays
 
 
-def _table(raw: RawFiles, suffix: str) -> np.ndarray:
-    path, data = raw.path(suffix), raw.read(suffix)
+def _columns(raw: RawFiles, owner: str, rows: int, rows_of: str) -> RawColumns:
+    """Optional labels and attributes of nodes or edges."""
+    tables = []
+    for suffix, read in ((f"{owner}_labels", _integers), (f"{owner}_attributes", _reals)):
+        table = read(raw, suffix) if suffix in raw.contents else None
+        if table is not None and len(table) != rows:
+            raise DataError(f"{raw.path(suffix)} has {len(table)} rows where {raw.path(rows_of)} has {rows}")
+        tables.append(table)
+    return RawColumns(rows, labels=tables[0], attributes=tables[1])
+
+
+def _integers(raw: RawFiles, suffix: str, width: int | None = None) -> np.ndarray:
+    table, path = _parse_table(raw, suffix), raw.path(suffix)
+    if width is not None and table.shape[1] != width:
+        raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {width} are needed")
+    # 2^53 itself is invalid, as 2^53 + 1 is parsed as it.
+    wrong = ~(np.abs(table) < _EXACT) | (table != np.floor(table))
+    _raise_if(
+        wrong.any(axis=1),
+        path,
+        lambda row: f"{table[row][wrong[row]][0]} where an integer below 2^53 is needed",
+    )
+    return table.astype(np.int64)
+
+
+def _reals(raw: RawFiles, suffix: str) -> np.ndarray:
+    table = _parse_table(raw, suffix)
+    wrong = ~(np.abs(table) <= MAX_FLOAT)
+    _raise_if(
+        wrong.any(axis=1),
+        raw.path(suffix),
+        lambda row: f"attribute {table[row][wrong[row]][0]} is not finite",
+    )
+    return table
+
+
+def _parse_table(raw: RawFiles, suffix: str) -> np.ndarray:
+    path, data = raw.path(suffix), raw.contents.get(suffix)
     if data is None:
         raise DataError(f"{path} is missing; a dataset needs _A, _graph_indicator and _graph_labels")
     try:
@@ -99,15 +203,15 @@ def _table(raw: RawFiles, suffix: str) -> np.ndarray:
     try:
         table = np.loadtxt(io.StringIO(text), delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
-        raise _fault(path, text, delimiter) from error
-    # loadtxt skips blank lines, after which row and line would disagree
+        raise _locate_fault(path, text, delimiter) from error
+    # loadtxt skips blank lines, after which row and line numbers would differ.
     if len(table) != text.count("\n") + 1:
-        raise _fault(path, text, delimiter)
+        raise _locate_fault(path, text, delimiter)
     return table
 
 
-def _fault(path: str, text: str, delimiter: str | None) -> DataError:
-    """Find the line that the fast parser stumbled over."""
+def _locate_fault(path: str, text: str, delimiter: str | None) -> DataError:
+    """The line on which `np.loadtxt` failed, and why."""
     width = None
     for number, line in enumerate(text.split("\n"), start=1):
         fields = [field.strip() for field in line.split(delimiter)]
@@ -122,46 +226,8 @@ def _fault(path: str, text: str, delimiter: str | None) -> DataError:
     return DataError(f"{path} is not a table of numbers")
 
 
-def _refuse(bad: np.ndarray, path: str, describe: Callable[[int], str]) -> None:
-    """Raise for the first bad row, told by its line: rows and lines agree, as no line inside a table is blank."""
-    if bad.any():
-        row = int(np.argmax(bad))
+def _raise_if(wrong: np.ndarray, path: str, describe: Callable[[int], str]) -> None:
+    """Raise for the first wrong row; row and line numbers agree, as tables have no blank lines."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise DataError(f"{path}, line {row + 1}: {describe(row)}")
-
-
-def _integers(raw: RawFiles, suffix: str, columns: int | None = None) -> np.ndarray:
-    table, path = _table(raw, suffix), raw.path(suffix)
-    if columns is not None and table.shape[1] != columns:
-        raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {columns} are needed")
-    # 2^53 itself is refused, as 2^53 + 1 is read as it.
-    wrong = ~(np.abs(table) < _EXACT) | (table != np.floor(table))
-    _refuse(
-        wrong.any(axis=1),
-        path,
-        lambda row: f"{table[row][wrong[row]][0]} where an integer is needed, of less than 2^53",
-    )
-    return table.astype(np.int64)
-
-
-def _optional_integers(raw: RawFiles, suffix: str) -> np.ndarray | None:
-    return None if raw.read(suffix) is None else _integers(raw, suffix)
-
-
-def _reals(raw: RawFiles, suffix: str) -> np.ndarray | None:
-    if raw.read(suffix) is None:
-        return None
-    table = _table(raw, suffix)
-    # features are float32: what overflows there is infinite
-    wrong = ~(np.abs(table) <= np.finfo(np.float32).max)
-    _refuse(
-        wrong.any(axis=1),
-        raw.path(suffix),
-        lambda row: f"attribute {table[row][wrong[row]][0]} is not finite",
-    )
-    return table
-
-
-def _aligned(raw: RawFiles, table: np.ndarray | None, suffix: str, rows: int, of: str) -> np.ndarray | None:
-    if table is not None and len(table) != rows:
-        raise DataError(f"{raw.path(suffix)} has {len(table)} rows where {raw.path(of)} has {rows}")
-    return table

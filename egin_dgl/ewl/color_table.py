@@ -1,4 +1,4 @@
-"""The colours of one set of graphs, kept as a table of signatures, so that other graphs can be given them too."""
+"""The colours of one set of graphs as a table of signatures, to look up the colours of other graphs."""
 
 from dataclasses import dataclass
 
@@ -7,31 +7,29 @@ import numpy as np
 from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet
-from egin_dgl.ewl.labels import as_labels, distinct_labels, join_labels, rank_labels
-from egin_dgl.ewl.ranking import combine, sorting_order
-from egin_dgl.ewl.refinement import Refinement, refine
-from egin_dgl.ewl.rounds import check_method
-from egin_dgl.ewl.rows import multiset_slots
+from egin_dgl.ewl.labels import as_labels, concat_labels, rank_labels, unique_labels
+from egin_dgl.ewl.ranking import combine, multiset_slots, sorting_order
+from egin_dgl.ewl.refinement import Refinement, check_method, refine
 
 UNSEEN = -1
-# By Theorem 2 E-WL-EA has the partitions of E-WL, so a table of its own would only be larger.
+# E-WL-EA has the partitions of E-WL (Theorem 2), so its table would only be larger.
 TABLE_METHODS = ("1-wl", "e-wl")
 
 
 @dataclass(frozen=True, eq=False)
 class Signatures:
-    """K signatures of one depth: own colour, and Node-Edge tuples offsets[k]:offsets[k + 1], in colours one depth less."""
+    """K signatures of one depth: own colour and (neighbour, edge) tuples, in the colours of the previous depth."""
 
     own: np.ndarray  # (K,)
-    offsets: np.ndarray  # (K + 1,)
-    neighbor: np.ndarray  # (M,)
+    offsets: np.ndarray  # (K + 1,) first tuple of each signature
+    neighbor: np.ndarray  # (M,) colours
     edge: np.ndarray  # (M,) ranks of edge labels
 
     @classmethod
-    def of_nodes(cls, nodes: np.ndarray, in_edges: "InEdges", colors: np.ndarray) -> "Signatures":
-        """The signatures of the given nodes at the depth after `colors`."""
-        places, offsets = gather_rows(in_edges.offsets, nodes)
-        return cls(colors[nodes], offsets, colors[in_edges.src[places]], in_edges.edge[places])
+    def gather(cls, nodes: np.ndarray, in_edges: "InEdges", colors: np.ndarray) -> "Signatures":
+        """The signatures of the given nodes, from the colours (N,) of the previous depth."""
+        index, offsets = gather_rows(in_edges.offsets, nodes)
+        return cls(colors[nodes], offsets, colors[in_edges.src[index]], in_edges.edge[index])
 
     def __len__(self) -> int:
         return len(self.own)
@@ -39,7 +37,7 @@ class Signatures:
 
 @dataclass(frozen=True, eq=False)
 class InEdges:
-    """Edges of a set in the order of the node they end in, and a number for the label of each."""
+    """Source and label rank of each edge, in the order of the target nodes."""
 
     offsets: np.ndarray  # (N + 1,)
     src: np.ndarray
@@ -53,11 +51,10 @@ class InEdges:
 
 
 class ColorTable:
-    """All colours of the fitted graphs at depths 0..depth, and the exact lookup of other graphs' colours.
+    """The colours of fitted graphs at depths 0..depth, and an exact lookup for other graphs.
 
-    The colour of another graph's node at depth l is the fitted colour whose signature equals the node's; UNSEEN
-    where there is none, and so at all later depths for every node that sees it. Fitted graphs get the colours that
-    `refine` gives them.
+    The colour of a node is the fitted colour with the same signature. It is UNSEEN if there is none, and then at all
+    later depths also for the nodes that see it.
     """
 
     def __init__(
@@ -72,7 +69,7 @@ class ColorTable:
 
     @property
     def sizes(self) -> list[int]:
-        """The number of colours at each depth, 0 first."""
+        """Number of colours at each depth, from depth 0."""
         return [len(self.node_labels), *map(len, self.levels)]
 
     @classmethod
@@ -80,43 +77,38 @@ class ColorTable:
         """The table of these graphs, and their refinement."""
         check_method(method, TABLE_METHODS)
         refinement = refine(graphs, method, depth)
-        # 1-WL sees no edge label, so its table must not depend on any.
-        edge_labels = graphs.edge_labels if method == "e-wl" else as_labels(None, len(graphs.src), "edge")
+        edge_labels = _edge_labels(graphs, method)
         edge_ranks, edge_count = rank_labels(edge_labels)
         in_edges = InEdges.build(graphs, edge_ranks)
         levels = []
         for before, after in zip(refinement.colors[:-1], refinement.colors[1:], strict=True):
             holders = np.empty(int(after.max(initial=-1)) + 1, dtype=np.int64)
             holders[after] = np.arange(len(after))
-            levels.append(Signatures.of_nodes(holders, in_edges, before))
+            levels.append(Signatures.gather(holders, in_edges, before))
         first = refinement.colors[0]
-        node_labels = distinct_labels(graphs.node_labels, first, int(first.max(initial=-1)) + 1)
-        return cls(
-            method, node_labels, distinct_labels(edge_labels, edge_ranks, edge_count), levels
-        ), refinement
+        node_labels = unique_labels(graphs.node_labels, first, int(first.max(initial=-1)) + 1)
+        edge_labels = unique_labels(edge_labels, edge_ranks, edge_count)
+        return cls(method, node_labels, edge_labels, levels), refinement
 
     def lookup(self, graphs: GraphSet) -> list[np.ndarray]:
-        """Colours (N,) of other graphs at each depth, UNSEEN (-1) where the fitted graphs have no such signature."""
+        """Colours (N,) of other graphs at each depth; -1 for unseen signatures."""
         colors = [_find(self.node_labels, graphs.node_labels, "node")]
-        edge_labels = (
-            graphs.edge_labels if self.method == "e-wl" else as_labels(None, len(graphs.src), "edge")
-        )
-        edge_ranks = _find(self.edge_labels, edge_labels, "edge")
+        edge_ranks = _find(self.edge_labels, _edge_labels(graphs, self.method), "edge")
         in_edges = InEdges.build(graphs, edge_ranks)
         for level, size in zip(self.levels, self.sizes, strict=False):
             before = colors[-1]
-            strange = np.zeros(graphs.num_nodes, dtype=bool)  # sees a colour or an edge that was never seen
-            strange[graphs.dst[(before[graphs.src] == UNSEEN) | (edge_ranks == UNSEEN)]] = True
-            nodes = np.flatnonzero((before != UNSEEN) & ~strange)
+            known = before != UNSEEN
+            known[graphs.dst[(before[graphs.src] == UNSEEN) | (edge_ranks == UNSEEN)]] = False
+            nodes = np.flatnonzero(known)
             after = np.full(graphs.num_nodes, UNSEEN)
             if len(nodes):
-                new = Signatures.of_nodes(nodes, in_edges, before)
+                new = Signatures.gather(nodes, in_edges, before)
                 after[nodes] = _match(level, new, size, max(len(self.edge_labels), 1))
             colors.append(after)
         return colors
 
     def to_dict(self) -> dict:
-        """Plain lists, numbers and strings, for JSON."""
+        """The table as a JSON object."""
         levels = [{key: value.tolist() for key, value in vars(level).items()} for level in self.levels]
         labels = {"node_labels": self.node_labels, "edge_labels": self.edge_labels}
         return {
@@ -127,7 +119,7 @@ class ColorTable:
 
     @classmethod
     def from_dict(cls, state: dict) -> "ColorTable":
-        """The table that `to_dict` described."""
+        """Restore the result of `to_dict`."""
         try:
             levels = [
                 Signatures(**{key: np.asarray(value, dtype=np.int64) for key, value in level.items()})
@@ -136,34 +128,35 @@ class ColorTable:
             nodes, edges = _restore(state["node_labels"], "node"), _restore(state["edge_labels"], "edge")
             return cls(state["method"], nodes, edges, levels)
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"this is not a table of colours: {error!r}") from None
+            raise DataError(f"not a table of colours: {error!r}") from None
+
+
+def _edge_labels(graphs: GraphSet, method: str) -> np.ndarray:
+    """The edge labels that a method sees."""
+    return graphs.edge_labels if method == "e-wl" else as_labels(None, len(graphs.src), "edge")
 
 
 def _width(labels: np.ndarray) -> int | None:
     return labels.shape[1] if labels.ndim == 2 else None
 
 
-def _restore(state: dict, what: str) -> np.ndarray:
+def _restore(state: dict, owner: str) -> np.ndarray:
     values, width = state["values"], state["width"]
-    if width is not None:
-        return (
-            np.asarray(values).reshape(len(values), width)
-            if width
-            else np.zeros((len(values), 0), dtype=np.int64)
-        )
-    return as_labels(values, len(values), what)
+    if width is None:
+        return as_labels(values, len(values), owner)
+    return np.asarray(values, dtype=None if width else np.int64).reshape(len(values), width)
 
 
-def _find(table: np.ndarray, labels: np.ndarray, what: str) -> np.ndarray:
-    """The row of the table that equals each label, UNSEEN where none does."""
+def _find(table: np.ndarray, labels: np.ndarray, owner: str) -> np.ndarray:
+    """Index of each label in the table, UNSEEN where it is not there."""
     if len(table) == 0 or len(labels) == 0:
         return np.full(len(labels), UNSEEN)
-    ranks, count = rank_labels(join_labels([table, labels], what))
-    return _by_number(ranks, len(table), count)
+    ranks, count = rank_labels(concat_labels([table, labels], owner))
+    return _match_numbers(ranks, len(table), count)
 
 
 def _match(table: Signatures, new: Signatures, colors: int, edges: int) -> np.ndarray:
-    """The signature of the table that equals each new one, UNSEEN where none does: both are ranked together."""
+    """Index of each new signature in the table, UNSEEN where it is not there: both are ranked together."""
     own, neighbor, edge = (
         np.concatenate([getattr(part, field) for part in (table, new)])
         for field in ("own", "neighbor", "edge")
@@ -171,11 +164,11 @@ def _match(table: Signatures, new: Signatures, colors: int, edges: int) -> np.nd
     offsets = np.concatenate([table.offsets, table.offsets[-1] + new.offsets[1:]])
     tuples, base = combine(neighbor, edge, colors, edges)
     slots = multiset_slots(own, colors, offsets, tuples, base)
-    return _by_number(slots, len(table), len(slots))
+    return _match_numbers(slots, len(table), len(slots))
 
 
-def _by_number(numbers: np.ndarray, known: int, bound: int) -> np.ndarray:
-    """For items known.. on, the item before `known` that has the same number, UNSEEN where none has."""
+def _match_numbers(numbers: np.ndarray, known: int, bound: int) -> np.ndarray:
+    """For each item from `known` on, the item before `known` with the same number, or UNSEEN."""
     holder = np.full(bound, UNSEEN)
     holder[numbers[:known]] = np.arange(known)
     return holder[numbers[known:]]
