@@ -21,21 +21,24 @@ def tables(text):
     return [[[c.strip() for c in line.strip("|").split("|")] for line in t.splitlines()[2:]] for t in found]
 
 
+EXAMPLE = PAGE[PAGE.index("## Five nodes") : PAGE.index("## Speed")]
+
+
 def test_code_prints_what_the_document_shows():
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", EXAMPLE, re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})
-    assert f"prints\n\n```\n{printed.getvalue()}```" in PAGE
+    assert f"prints\n\n```\n{printed.getvalue()}```" in EXAMPLE
 
 
 def test_numbers_of_the_example():
-    example = tables(PAGE[PAGE.index("## Five nodes") : PAGE.index("## Speed")])
+    example = tables(EXAMPLE)
     assert len(example) == 3
     colors = np.zeros(5, dtype=np.int64)
     for depth, table in enumerate(example, start=1):
         base = 2 * (colors.max() + 1)
-        assert f"below {base}" in PAGE
+        assert f"below {base}" in EXAMPLE
         neighbors = [[part.split() for part in row[1].split(", ")] for row in table]
         codes = [sorted(2 * int(colors[int(j)]) + LABEL[kind] for j, kind in seen) for seen in neighbors]
         keys = [int(c) * base**2 + a * base + b for c, (a, b) in zip(colors, codes, strict=True)]
