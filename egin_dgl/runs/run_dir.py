@@ -29,7 +29,7 @@ from egin_dgl import arithmetic
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
-from egin_dgl.runs.json_file import checksum, read_object, write_object
+from egin_dgl.runs.json_file import json_checksum, read_object, write_object
 from egin_dgl.runs.settings import SPEC, RunSpec, Settings, Types, result_settings
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class RunDir:
         model, dataset = (spec.choices.get(name, "?") for name in ("model", "dataset"))
         labels = {"model": model, "dataset": str(spec.settings["dataset"].get("name") or dataset)}
         content = {**labels, **spec.to_json(), **extra, "data_sha256": None, "versions": versions}
-        content |= {"arithmetic": arithmetic.described(), SETTINGS_CHECKSUM: checksum(spec.settings)}
+        content |= {"arithmetic": arithmetic.described(), SETTINGS_CHECKSUM: json_checksum(spec.settings)}
         write_object(self.run_json, content, sealed=False)
 
     def register_data(self, model: str, dataset: str, digest: str) -> None:
@@ -161,7 +161,7 @@ class RunDir:
         """Return the content of run.json."""
         try:
             content = read_object(self.run_json, RECORD)
-            if content.get(SETTINGS_CHECKSUM) not in (None, checksum(content["settings"])):
+            if content.get(SETTINGS_CHECKSUM) not in (None, json_checksum(content["settings"])):
                 raise ConfigError(f"{self.run_json}: damaged (the checksum of the settings does not match)")
             return content
         except ConfigError as error:
