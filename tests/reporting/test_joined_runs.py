@@ -184,7 +184,7 @@ def test_equal_settings_on_other_data_or_folds_are_refused(sweep):
 def test_a_folder_without_runs_and_one_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match="no run in or below"):
         find_runs([tmp_path])
-    with pytest.raises(ConfigError, match="no such folder"):
+    with pytest.raises(ConfigError, match="no such directory"):
         find_runs([tmp_path / "nowhere"])
 
 
