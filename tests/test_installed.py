@@ -95,7 +95,7 @@ def test_a_misspelt_word_is_told_without_loading_what_computes(without_torch, wo
 
 def test_a_table_of_nothing_is_told_without_loading_what_computes(without_torch):
     done = without_torch("table", "nowhere")
-    assert done.returncode == 1 and done.stderr == "error: nowhere: no such directory\n"
+    assert done.returncode == 1 and done.stderr == "error: nowhere: no such folder\n"
 
 
 def test_names_that_help_repeats_are_those_defined():
