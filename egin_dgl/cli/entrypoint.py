@@ -47,7 +47,7 @@ def run_app(main: Callable[[], object], config_dir: Path, config_name: str) -> N
     except KeyboardInterrupt as interrupt:
         exit_interrupted(interrupt, sweep.active_dir)
     try:
-        failure = publish_sweep() or failure
+        failure = finish_sweep() or failure
         sys.stdout.flush()
     except (OSError, StorageError) as error:
         failure = failure or storage_failure(error) or one_line(error)
@@ -80,7 +80,7 @@ def is_started(directory: Path | None) -> TypeGuard[Path]:
     return directory is not None and (SweepDir(directory).exists or RunDir(directory).exists)
 
 
-def publish_sweep() -> str | None:
+def finish_sweep() -> str | None:
     """Print the table of the sweep, if there is one; return a sentence about jobs that failed."""
     unfinished, jobs = sweep.publish_active_sweep()
     if not unfinished or sweep.active_dir is None:

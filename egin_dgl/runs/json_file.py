@@ -22,7 +22,7 @@ TYPE_NAMES = {
 def write_object(path: Path, content: dict, sealed: bool = True) -> None:
     """Write an object; `sealed` with a checksum of all entries."""
     if sealed:
-        content = content | {CHECKSUM: checksum(content)}
+        content = content | {CHECKSUM: json_checksum(content)}
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
@@ -41,12 +41,12 @@ def read_object(path: Path, types: Mapping[str, type | tuple[type, ...]]) -> dic
     for key, expected in types.items():
         if not isinstance(content[key], expected):
             raise ConfigError(f"{path}: damaged ({key} is {type_name(content[key])})")
-    if CHECKSUM in content and content.pop(CHECKSUM) != checksum(content):
+    if CHECKSUM in content and content.pop(CHECKSUM) != json_checksum(content):
         raise ConfigError(f"{path}: damaged (the checksum does not match)")
     return content
 
 
-def checksum(content: dict) -> int:
+def json_checksum(content: dict) -> int:
     return zlib.crc32(json.dumps(json.loads(json.dumps(content))).encode())
 
 

@@ -30,7 +30,7 @@ from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
-from egin_dgl.runs.json_file import checksum, read_object, write_object
+from egin_dgl.runs.json_file import json_checksum, read_object, write_object
 from egin_dgl.runs.settings import SPEC, RunSpec, Settings, Types, result_settings
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class RunDir:
         content = {**labels, **spec.to_json(), **extra, "data_sha256": None, "versions": versions}
         content |= {
             "arithmetic": reproducibility.describe_arithmetic(),
-            SETTINGS_CHECKSUM: checksum(spec.settings),
+            SETTINGS_CHECKSUM: json_checksum(spec.settings),
         }
         if command := os.environ.get(COMMAND_VARIABLE):
             content["command"] = json.loads(command)
@@ -170,7 +170,7 @@ class RunDir:
         """Return the content of run.json."""
         try:
             content = read_object(self.run_json, RECORD)
-            if content.get(SETTINGS_CHECKSUM) not in (None, checksum(content["settings"])):
+            if content.get(SETTINGS_CHECKSUM) not in (None, json_checksum(content["settings"])):
                 raise ConfigError(f"{self.run_json}: damaged (the checksum of the settings does not match)")
             return content
         except ConfigError as error:
