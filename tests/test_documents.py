@@ -72,11 +72,11 @@ def composed():
 
     def get(*overrides):
         if overrides not in done:
-            done[overrides] = compose("train", list(overrides))
+            with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+                done[overrides] = compose("train", list(overrides))
         return done[overrides]
 
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        yield get
+    return get
 
 
 @pytest.mark.parametrize("command", train_commands())
