@@ -17,12 +17,13 @@ ON_here := env
 ON_avx2 := env MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2
 ON_compatible := env MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default
 
-.PHONY: help train test test-machines $(MACHINES:%=test-on-%) docs lint tensorboard test-dgl2
+.PHONY: help train test test-all test-machines $(MACHINES:%=test-on-%) docs lint tensorboard test-dgl2
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
 	@echo 'make train          cross-validate EGIN-E on MUTAG; other options: make train ARGS="model=egin dataset=cuneiform"'
-	@echo 'make test           run the test suite'
+	@echo 'make test           run the test suite without the slow tests'
+	@echo 'make test-all       run make test, then the slow tests'
 	@echo 'make test-machines  run the tests of trained numbers under three arithmetics; a subset: MACHINES="avx2"'
 	@echo 'make tensorboard    start TensorBoard on outputs/'
 	@echo 'make docs           regenerate the results in the documents that take minutes at most'
@@ -34,14 +35,17 @@ train: $(READY)
 	@$(PY) scripts/train.py $(if $(filter resume=%,$(ARGS)),,reproducible=any) $(ARGS)
 
 test: $(READY)
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -m "not slow" $(ARGS)
+
+test-all: test
+	@$(PY) -m pytest -m slow $(ARGS)
 
 # .ci/run omits `here`, which make test covers.
 test-machines: $(MACHINES:%=test-on-%)
 
 $(MACHINES:%=test-on-%): test-on-%: $(READY)
 	@echo 'Tests of trained numbers, machine: $*'
-	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m numbers $(ARGS)
+	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m "numbers and not slow" $(ARGS)
 
 docs: $(READY)
 	@$(PY) scripts/docs.py --cheap --fresh $(ARGS)

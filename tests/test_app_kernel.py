@@ -160,7 +160,7 @@ def test_group_duplicates_keeps_duplicates_in_one_fold(run_here, tmp_path):
         "model.depth=1",
         "cv.fold=0",
     )
-    folds = load_folds(tmp_path / "folds.json", data.labels.numpy(), "PTC_MR").parts
+    folds = load_folds(tmp_path / "folds.json", data.labels.numpy(), "PTC_MR").indices
     assert sum(len(set(groups[part])) for part in folds) == len(set(groups))
     sizes = [len(part) for part in folds]
     assert max(sizes) - min(sizes) <= 1 and np.sum(sizes) == 344

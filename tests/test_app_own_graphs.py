@@ -71,7 +71,7 @@ def test_scaffolds_stay_in_one_fold(run_here, tmp_path, caplog):
     run_here(tmp_path, *MOLECULES, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
     data = load_smiles(EXAMPLES / "molecules.csv", target="activity")
     groups, _ = scaffold_groups(data.smiles)
-    parts = json.loads((tmp_path / "folds.json").read_text())["parts"]
+    parts = json.loads((tmp_path / "folds.json").read_text())["folds"]
     homes = [set(groups[part].tolist()) for part in parts]
     assert sum(map(len, homes)) == len(set(groups.tolist())) == 14
     caplog.clear()
@@ -85,7 +85,7 @@ def test_a_class_missing_in_folds_is_reported(run_here, tmp_path, caplog):
     (tmp_path / "rare.csv").write_text("\n".join([lines[0], *rare, *lines[4:]]) + "\n")
     options = ["dataset=smiles", f"dataset.path={tmp_path}/rare.csv", "dataset.target=activity"]
     run_here(tmp_path / "run", *options, "cv.split_by=scaffold", "cv.k=5", "cv.fold=0", *QUICK)
-    assert "class rare has 3 graph(s) for 5 parts: only part(s)" in caplog.text
+    assert "class rare has 3 graph(s) for 5 folds: only fold(s)" in caplog.text
     caplog.clear()
     run_here(tmp_path / "stratified", *options, "cv.k=5", "cv.fold=0", *QUICK)
     assert "only part(s)" not in caplog.text

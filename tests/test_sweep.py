@@ -62,7 +62,7 @@ def test_sweep_ends_in_a_table_with_failed_jobs(half_failed):
     for name in ("1_egin_bonds", "3_gin_bonds"):
         assert name in done.stdout
         # In a step or in the evaluation after it, whichever comes first.
-        message = r"3 of 3 folds failed: fold 0, 1, 2: the (loss is|scores of the model are not finite)"
+        message = r"3 of 3 folds failed: fold 0, 1, 2: the (loss is|model's logits are not finite)"
         assert re.match(message, (folder / name / "error.txt").read_text())
     assert [line for line in done.stderr.splitlines() if re.match(r"job \d", line)] == [
         f"job {number} of 4" for number in (1, 2, 3, 4)

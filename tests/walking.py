@@ -12,6 +12,9 @@ from unittest.mock import patch
 
 from running import ROOT
 
+from egin_dgl.cli.refit import plan_refit, train_refit
+from egin_dgl.runs.run_dir import RunDir
+
 QUICK = ["trainer.epochs=1", "model.num_layers=2", "model.hidden_dim=8"]
 
 
@@ -60,7 +63,8 @@ def train(folder, number, arguments, run_here, quick):
     options = [text for text in arguments if not text.startswith("hydra.")]
     finished = [text.removeprefix("run=") for text in arguments if text.startswith("run=")]
     if finished:  # cv=refit takes the settings of a run and trains in its directory
-        run_here(folder / finished[0] / "refit", *options)
+        run = folder / finished[0]
+        train_refit(plan_refit(RunDir(run)), run / "refit")
         return
     summary = run_here(folder / Path(place[0] if place else str(number)), *options, *quick)
     assert summary["folds"] >= 1

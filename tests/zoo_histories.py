@@ -42,6 +42,7 @@ def fit_fold(cfg, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    runpy.run_path(str(ROOT / "egin_dgl" / "reproducibility.py"))["restart_if_needed"](sys.argv[1:])
+    module = runpy.run_path(str(ROOT / "egin_dgl" / "reproducibility.py"))
+    module["restart_if_needed"](module["parse_reproducible"](sys.argv[1:]))
     divider = sys.argv.index("--")
     main(Path(sys.argv[1]), sys.argv[2:divider], sys.argv[divider + 1 :])

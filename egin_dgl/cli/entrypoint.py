@@ -17,6 +17,7 @@ from egin_dgl.cli.error_messages import check_overrides, explain
 from egin_dgl.cli.overrides import resume_arguments
 from egin_dgl.errors import EginError, StorageError, TrainingError, one_line
 from egin_dgl.files import write_failure_reason
+from egin_dgl.reproducibility import environment
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
 from egin_dgl.text import escape_control
@@ -24,7 +25,7 @@ from egin_dgl.training.parallel.signals import Interrupted, handle_signals
 
 log = logging.getLogger(__name__)
 
-WANTS_TRACEBACK = os.environ.get("HYDRA_FULL_ERROR") == "1"  # read before `run_app` sets it
+WANTS_TRACEBACK = os.environ.get("HYDRA_FULL_ERROR") == "1"
 
 
 def run_app(main: Callable[[], object], config_dir: Path, config_name: str) -> None:
@@ -32,11 +33,11 @@ def run_app(main: Callable[[], object], config_dir: Path, config_name: str) -> N
 
     HYDRA_FULL_ERROR=1 gives the traceback instead.
     """
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print in many lines
     logging.raiseExceptions = WANTS_TRACEBACK  # no traceback per log line on a full disk
     failure = None
     try:
-        with handle_signals():
+        # With the variable, Hydra raises an error instead of printing it in many lines.
+        with environment({"HYDRA_FULL_ERROR": "1"}), handle_signals():
             check_overrides(sys.argv[1:], config_dir)
             main()
             sys.stdout.flush()
@@ -89,7 +90,7 @@ def finish_sweep() -> str | None:
 
 
 @contextmanager
-def exit_on_error(directory: Path) -> Iterator[None]:
+def exit_on_error(directory: Path | None = None) -> Iterator[None]:
     """End the process on a known error of a single run, in one line that says how to resume."""
     try:
         yield

@@ -32,7 +32,7 @@ def run_composed(cfg: DictConfig) -> float | None:
     run = RunDir(Path(hydra.runtime.output_dir))
     budget = cpu_budget(hydra.launcher, hydra.sweep.dir)
     prepare_workers(cfg, budget)
-    with gc_disabled():
+    with gc_disabled(), exit_on_error():  # DGL may fail to import
         from egin_dgl.cli.app import train
         from egin_dgl.cli.run_specs import make_spec
 
@@ -73,7 +73,7 @@ def run_recorded(spec: RunSpec, run: RunDir, budget: CpuBudget | None = None, tr
     """Run validated settings, without Hydra."""
     budget = budget or CpuBudget(len(cores()))
     prepare_workers(spec.settings, budget)
-    with gc_disabled():
+    with gc_disabled(), exit_on_error():  # DGL may fail to import
         from egin_dgl.cli.app import train
 
     return train(spec, run.path, budget, trust)

@@ -42,7 +42,7 @@ def run(name: str) -> None:
     user_dir, _ = split_config_dir(sys.argv[1:])
     if user_dir:
         add_to_python_path(user_dir)
-    show_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"  # read before a command sets it
+    show_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
         import_module(f"egin_dgl.cli.commands.{name}").main()
     except EginError as error:

@@ -7,7 +7,6 @@ from functools import partial
 import dgl
 import pytest
 import torch
-from egin_dgl.training.passes import cross_entropy_with_gradient
 from odd_graphs import SHAPES, odd_dataset
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -24,6 +23,7 @@ from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
 from egin_dgl.models.dispatch import embed_batch, forward_batch, make_train_step
 from egin_dgl.training.flat_parameters import FlatParameters
+from egin_dgl.training.train_epoch import cross_entropy_with_gradient
 
 every_model = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
 

@@ -229,4 +229,4 @@ def test_the_card_lists_what_reading_left_out(run_here, tmp_path):
     small = ["dataset.on_invalid=skip", "cv=holdout", "trainer.epochs=1", "model.hidden_dim=4"]
     run_here(tmp_path / "run", *options, *small)
     card = (tmp_path / "run" / "card.md").read_text()
-    assert "1 molecule(s) left out" in card and "'bad'" in card
+    assert "1 molecule(s) skipped" in card and "'bad'" in card

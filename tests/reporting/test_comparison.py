@@ -83,7 +83,7 @@ def test_runs_on_different_folds_are_not_compared(sweep):
     folder = sweep((), GIN)
     path = folder / "1_job" / "folds.json"
     folds = json.loads(path.read_text())
-    folds["parts"] = folds["parts"][::-1]
+    folds["folds"] = folds["folds"][::-1]
     path.write_text(json.dumps(folds))
     with pytest.raises(ConfigError, match="different folds"):
         compare_models(pivot_of(folder), "egin_e", "gin", "selected")

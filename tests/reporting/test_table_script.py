@@ -129,4 +129,4 @@ def test_a_sweep_without_finished_jobs_has_no_table(swept, table, tmp_path):
     assert run.error and "out of memory" in console.export_text()
     assert not list(tmp_path.glob("table.*"))
     done = table(tmp_path)
-    assert done.returncode == 1 and "no fold of any run is finished" in done.stderr
+    assert done.returncode == 1 and "no run has a finished fold" in done.stderr
