@@ -126,7 +126,7 @@ def test_one_fold_alone_and_the_paper_protocol(run_here, tmp_path):
     assert summary["headline"] == "common_epoch"
 
 
-def test_where_the_test_part_chose_every_number_says_so(run_here, tmp_path, capsys):
+def test_scores_selected_on_the_test_set_are_marked(run_here, tmp_path, capsys):
     summary = run_here(tmp_path, *SMALL, "cv=paper", "cv.k=3", "trainer.epochs=2")
     assert summary["protocols"]["selected"] is None
     printed = capsys.readouterr().out

@@ -6,6 +6,7 @@ import runpy
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
+from egin_dgl.cli.arguments import parse_options
 from egin_dgl.cli.main import COMMANDS
 from egin_dgl.cli.user_config import search_path, split_config_dir
 from egin_dgl.errors import ConfigError, TrainingError
@@ -100,8 +102,10 @@ def test_training_commands_compose(command, composed):
 def load_parser(script):
     """`parse` of a script, or of the `egin` command that it calls."""
     name = Path(script).stem
-    if name in COMMANDS and name != "zoo":
-        return importlib.import_module(f"egin_dgl.cli.commands.{name}").parse
+    if name in COMMANDS:
+        module = importlib.import_module(f"egin_dgl.cli.commands.{name}")
+        kinds = {"predict": "PredictOptions", "explain": "ExplainOptions"}
+        return partial(parse_options, getattr(module, kinds[name])) if name in kinds else module.parse
     spec = importlib.util.spec_from_file_location(f"script_{name}", ROOT / script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

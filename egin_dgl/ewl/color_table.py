@@ -7,7 +7,7 @@ import numpy as np
 from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet
-from egin_dgl.ewl.labels import as_labels, concat_labels, rank_labels, unique_labels
+from egin_dgl.ewl.labels import as_labels, concat_labels, label_values, rank_labels
 from egin_dgl.ewl.ranking import combine, multiset_slots, sorting_order
 from egin_dgl.ewl.refinement import Refinement, check_method, refine
 
@@ -86,8 +86,8 @@ class ColorTable:
             holders[after] = np.arange(len(after))
             levels.append(Signatures.gather(holders, in_edges, before))
         first = refinement.colors[0]
-        node_labels = unique_labels(graphs.node_labels, first, int(first.max(initial=-1)) + 1)
-        edge_labels = unique_labels(edge_labels, edge_ranks, edge_count)
+        node_labels = label_values(graphs.node_labels, first, int(first.max(initial=-1)) + 1)
+        edge_labels = label_values(edge_labels, edge_ranks, edge_count)
         return cls(method, node_labels, edge_labels, levels), refinement
 
     def lookup(self, graphs: GraphSet) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.labels import rank_labels, unique_labels
+from egin_dgl.ewl.labels import label_values, rank_labels
 from egin_dgl.ewl.refinement import Refinement, refine
 from egin_dgl.files import atomic_path
 
@@ -133,10 +133,10 @@ def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_nam
     count = int(colors.max(initial=-1)) + 1
     handles = []
     fills = _palette(np.arange(count), count)
-    for number, label in enumerate(unique_labels(graphs.node_labels, colors, count)[:MAX_LEGEND_ENTRIES]):
+    for number, label in enumerate(label_values(graphs.node_labels, colors, count)[:MAX_LEGEND_ENTRIES]):
         style = {"marker": "o", "ls": "", "mfc": fills[number], "mec": "#333333", "ms": 9}
         handles.append(Line2D([], [], **style, label=f"node {_name(label, node_names)}"))
-    for rank, label in enumerate(unique_labels(graphs.edge_labels, *edges)[:MAX_LEGEND_ENTRIES]):
+    for rank, label in enumerate(label_values(graphs.edge_labels, *edges)[:MAX_LEGEND_ENTRIES]):
         handles.append(
             Line2D([], [], color=_edge_color(rank), lw=2.2, label=f"edge {_name(label, edge_names)}")
         )

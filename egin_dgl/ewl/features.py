@@ -7,7 +7,7 @@ import numpy as np
 from egin_dgl.data.dataset import Indices
 from egin_dgl.ewl.color_table import TABLE_METHODS, UNSEEN, ColorTable, InEdges
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.labels import rank_labels, unique_labels
+from egin_dgl.ewl.labels import label_values, rank_labels
 from egin_dgl.ewl.refinement import check_integer, check_method
 
 
@@ -98,7 +98,7 @@ def signature_hashes(graphs: GraphSet, depth: int, method: str = "e-wl") -> np.n
 def _label_hashes(labels: np.ndarray) -> np.ndarray:
     """A 64-bit hash (n,) of each label's text; 1 and 1.0 have the same hash."""
     ranks, count = rank_labels(labels)
-    texts = (repr(_canonical(value)) for value in unique_labels(labels, ranks, count).tolist())
+    texts = (repr(_canonical(value)) for value in label_values(labels, ranks, count).tolist())
     hashes = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest(), "little") for t in texts]
     return np.array(hashes, dtype=np.uint64)[ranks] if hashes else np.zeros(len(labels), dtype=np.uint64)
 

@@ -59,7 +59,7 @@ def _read_binary(columns: np.ndarray) -> np.ndarray:
     return columns @ (2 ** np.arange(columns.shape[1] - 1, -1, -1)).astype(columns.dtype)
 
 
-def unique_labels(labels: np.ndarray, ranks: np.ndarray, count: int) -> np.ndarray:
+def label_values(labels: np.ndarray, ranks: np.ndarray, count: int) -> np.ndarray:
     """The label of each rank, in order."""
     holder = np.empty(count, dtype=np.int64)
     holder[ranks] = np.arange(len(ranks))

@@ -56,3 +56,14 @@ def result_settings(settings: Settings) -> Settings:
     if isinstance(trainer := found.get("trainer"), dict):
         found["trainer"] = {name: value for name, value in trainer.items() if name != "fold_workers"}
     return found
+
+
+def flatten_settings(settings: dict, prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names, {"model": {"hidden_dim": 64}} → {"model.hidden_dim": 64}, without nulls."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            flat |= flatten_settings(value, f"{prefix}{key}.")
+        elif value is not None:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,4 +1,4 @@
-r"""Exponential moving average (EMA) of the weights, with BatchNorm statistics computed for the averaged weights.
+r"""Exponential moving average (EMA) of the weights, with BatchNorm statistics computed for these weights.
 
 The weights of a small model fluctuate from step to step, and so do its logits. Evaluated and saved is the average
 

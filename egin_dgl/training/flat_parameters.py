@@ -21,7 +21,7 @@ class FlatParameters:
         for parameter in model.parameters():
             if parameter.requires_grad:
                 groups.setdefault((parameter.dtype, parameter.device), []).append(parameter)
-        self.tensors = [flatten(parameters) for parameters in groups.values()]
+        self.tensors = [flatten_parameters(parameters) for parameters in groups.values()]
 
     @property
     def grads(self) -> list[Tensor]:
@@ -42,7 +42,7 @@ class FlatParameters:
         return norm
 
 
-def flatten(parameters: list[nn.Parameter]) -> nn.Parameter:
+def flatten_parameters(parameters: list[nn.Parameter]) -> nn.Parameter:
     """One tensor with the values of all `parameters`, which become views of it, as do their gradients."""
     starts, size = [], 0
     for parameter in parameters:

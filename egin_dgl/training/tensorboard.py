@@ -211,17 +211,3 @@ def remove_fold_events(folds: Iterable[Path]) -> None:
     for folder in folds:
         for path in folder.rglob(f"{EVENTS}*"):
             path.unlink()
-
-
-def flatten_settings(settings: dict, prefix: str = "") -> dict[str, bool | float | str]:
-    """Nested settings as flat hyper-parameters, {"model": {"hidden_dim": 64}} → {"model.hidden_dim": 64}.
-
-    Unset values and keys that start with an underscore are left out.
-    """
-    flat: dict[str, bool | float | str] = {}
-    for key, value in settings.items():
-        if isinstance(value, dict):
-            flat |= flatten_settings(value, f"{prefix}{key}.")
-        elif isinstance(value, (bool, int, float, str)) and not key.startswith("_"):
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -48,7 +48,7 @@ def run(model, batch, path):
     """
     fast = path != "definition"
     weights = FlatParameters(model)
-    weights.clear_gradients()
+    weights.zero_grad()
     torch.manual_seed(1)  # of dropout
     done = make_train_step(model)(batch, loss_fn(batch)) if path == "step" else None
     if done is None:

@@ -15,6 +15,7 @@ from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
+from egin_dgl.runs.settings import flatten_settings
 
 ABSENT = "–"
 # Settings in which the runs of a group may differ. The location of the data does not matter: its hash is compared.
@@ -141,23 +142,16 @@ def started_run(runs: Sequence[Run]) -> Run:
 def group_settings(run: Run) -> dict[str, object]:
     """The flat settings that all runs of a group share."""
     ignored = tuple(f"{name}." for name in IGNORED)
-    return {key: value for key, value in flatten(run.settings).items() if not f"{key}.".startswith(ignored)}
+    return {
+        key: value
+        for key, value in flatten_settings(run.settings).items()
+        if not f"{key}.".startswith(ignored)
+    }
 
 
 def data_settings(run: Run) -> str:
     chosen = {key: value for key, value in group_settings(run).items() if key.startswith("dataset.")}
     return json.dumps(chosen, sort_keys=True)
-
-
-def flatten(settings: dict[str, object], prefix: str = "") -> dict[str, object]:
-    """Nested settings by dotted names, model.hidden_dim → 64, without nulls."""
-    values: dict[str, object] = {}
-    for key, value in settings.items():
-        if isinstance(value, dict):
-            values |= flatten(value, f"{prefix}{key}.")
-        elif value is not None:
-            values[f"{prefix}{key}"] = value
-    return values
 
 
 def model_name(run: Run, all_runs: Sequence[Run]) -> str:

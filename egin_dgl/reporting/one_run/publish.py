@@ -9,7 +9,8 @@ from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
 from egin_dgl.reporting.one_run.terminal import headline_label, over_folds
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.training.tensorboard import flatten_settings, log_run, remove_fold_events
+from egin_dgl.runs.settings import flatten_settings
+from egin_dgl.training.tensorboard import log_run, remove_fold_events
 
 
 def publish(
@@ -43,7 +44,12 @@ def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | 
     """The columns of the HPARAMS tab: all settings, but of the dataset only its name."""
     chosen = {group: values for group, values in settings.items() if group != "dataset"}
     chosen["trainer"] = {name: value for name, value in chosen["trainer"].items() if name != "model"}
-    return {"model": summary["model"], "dataset": summary["dataset"]} | flatten_settings(chosen)
+    flat = {
+        name: value
+        for name, value in flatten_settings(chosen).items()
+        if isinstance(value, (bool, int, float, str)) and "._" not in name
+    }
+    return {"model": summary["model"], "dataset": summary["dataset"]} | flat
 
 
 def final_metrics(summary: dict) -> dict[str, float]:
