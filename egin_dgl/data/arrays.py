@@ -1,6 +1,6 @@
 """Raw graphs as numpy arrays: the output of every reader and the input of every encoder."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -82,6 +82,32 @@ class GraphArrays:
             object.__setattr__(self, "ids", tuple(map(str, range(self.graphs))))
         for name, rows in (("nodes", len(self.node_graph)), ("edges", len(self.src))):
             object.__setattr__(self, name, replace(getattr(self, name), rows=rows))
+
+    def chunks(self, size: int) -> Iterator["GraphArrays"]:
+        """The graphs in order, at most `size` at a time; warnings and skipped entries go with the first chunk."""
+        edge_graph = self.node_graph[self.src]
+        edges_by_graph = np.argsort(edge_graph, kind="stable")
+        first_node = offsets_of(np.bincount(self.node_graph, minlength=self.graphs))
+        first_edge = offsets_of(np.bincount(edge_graph, minlength=self.graphs))
+        for start in range(0, self.graphs, size):
+            stop = min(start + size, self.graphs)
+            nodes = slice(first_node[start], first_node[stop])
+            edges = edges_by_graph[first_edge[start] : first_edge[stop]]
+            yield replace(
+                self,
+                node_graph=self.node_graph[nodes] - start,
+                src=self.src[edges] - first_node[start],
+                dst=self.dst[edges] - first_node[start],
+                graphs=stop - start,
+                graph_labels=None if self.graph_labels is None else self.graph_labels[start:stop],
+                nodes=self.nodes.take(nodes, nodes.stop - nodes.start),
+                edges=self.edges.take(edges, len(edges)),
+                warnings=self.warnings if start == 0 else (),
+                ids=self.ids[start:stop],
+                splits=self.splits[start:stop],
+                smiles=self.smiles[start:stop],
+                skipped=self.skipped if start == 0 else (),
+            )
 
     def with_warning(self, message: str) -> "GraphArrays":
         return replace(self, warnings=(*self.warnings, message))

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 from damage import damaged
+from running import ROOT
 
 from egin_dgl.data import GraphDataset
+from egin_dgl.data.arrays import concat_arrays
 from egin_dgl.data.encode import from_arrays
 from egin_dgl.data.readers.detect import open_graphs
 from egin_dgl.data.readers.dgl_file import load_dgl_file
@@ -169,3 +171,16 @@ def test_damaged_table_of_molecules_is_read_or_an_error(tmp_path):
             load_smiles(str(tmp_path / "m.csv"), cache=False)
         except DataError as error:
             assert "\n" not in str(error) and "m.csv" in str(error)
+
+
+def test_chunks_join_to_the_whole():
+    path = ROOT / "examples" / "tables"
+    (whole,) = open_graphs(path)
+    chunks = list(open_graphs(path, chunk_size=50))
+    assert [chunk.graphs for chunk in chunks] == [50, 50, 20]
+    joined = concat_arrays(chunks)
+    assert joined.ids == whole.ids and np.array_equal(joined.node_graph, whole.node_graph)
+    assert np.array_equal(joined.nodes.labels, whole.nodes.labels)
+    order = np.argsort(whole.node_graph[whole.src], kind="stable")
+    assert np.array_equal(joined.src, whole.src[order]) and np.array_equal(joined.dst, whole.dst[order])
+    assert np.array_equal(joined.edges.labels, whole.edges.labels[order])

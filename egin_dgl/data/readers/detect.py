@@ -27,7 +27,7 @@ def open_graphs(
         path: The input; its format is detected.
         dataset_settings: ``dataset`` settings of the run that predicts: columns are selected as in training, if the
             training data had the same format.
-        chunk_size: A table of SMILES is read in chunks of so many rows, other inputs as a whole. A chunk may be
+        chunk_size: Graphs per chunk. A table of SMILES is read chunk by chunk, other inputs as a whole. A chunk may be
             empty if none of its molecules could be read; see `GraphArrays.skipped`.
     """
     settings = dict(dataset_settings or {})
@@ -42,13 +42,14 @@ def open_graphs(
     options = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
     columns = select_columns(*map(settings.get, options))
     if kind == "csv":
-        yield read_csv_graphs(path, settings.get("target", "label"), None, columns, need_labels=False)
+        arrays = read_csv_graphs(path, settings.get("target", "label"), None, columns, need_labels=False)
     elif kind == "dgl":
-        yield read_dgl_file(path, settings.get("target"), columns, need_labels=False)
+        arrays = read_dgl_file(path, settings.get("target"), columns, need_labels=False)
     else:
         name, root = _tu_name(path)
         raw = find_raw(name, root or settings.get("root"), settings.get("url", DEFAULT_URL))
-        yield read_tu(raw, need_labels=False)
+        arrays = read_tu(raw, need_labels=False)
+    yield from arrays.chunks(chunk_size)
 
 
 def graph_options(dataset_settings: Mapping | None) -> GraphOptions:
