@@ -17,7 +17,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from torch import nn
 
-from egin_dgl.cli.paths import conf_dir
+from egin_dgl.cli.config_dirs import conf_dir
 from egin_dgl.data import load_tu
 from egin_dgl.errors import EginError
 from egin_dgl.training.parallel.workers import one_thread

@@ -8,9 +8,9 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from egin_dgl.cli.config_dirs import list_choices
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.paths import list_choices
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble

@@ -27,8 +27,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from running import ROOT
 
 from egin_dgl.cli.arguments import parse_options
+from egin_dgl.cli.config_dirs import search_path, split_config_dir
 from egin_dgl.cli.main import COMMANDS
-from egin_dgl.cli.user_config import search_path, split_config_dir
 from egin_dgl.errors import ConfigError, TrainingError
 
 REGISTER = load_register(ROOT / "docs" / "blocks.yaml")

@@ -10,8 +10,8 @@ from omegaconf import DictConfig
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from egin_dgl.cli.config_dirs import conf_dir
 from egin_dgl.cli.experiment import make_experiment_on
-from egin_dgl.cli.paths import conf_dir
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.errors import ConfigError, DataError

@@ -21,7 +21,7 @@ from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
-from egin_dgl.runs.predictions_file import write_predictions
+from egin_dgl.runs.csv_files import write_predictions
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.text import escape_control

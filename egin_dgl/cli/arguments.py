@@ -7,7 +7,7 @@ from typing import TypeVar
 import yaml
 from pydantic import Field
 
-from egin_dgl.cli.user_config import split_config_dir
+from egin_dgl.cli.config_dirs import split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.options import Device, Flag, Options
 

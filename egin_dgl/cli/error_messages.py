@@ -14,8 +14,7 @@ from hydra.core.override_parser.types import QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from egin_dgl.cli.paths import list_choices
-from egin_dgl.cli.user_config import search_path, split_config_dir
+from egin_dgl.cli.config_dirs import list_choices, search_path, split_config_dir
 from egin_dgl.errors import ConfigError, did_you_mean, one_line
 
 LAUNCHERS = {

@@ -12,8 +12,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from egin_dgl.cli.paths import list_choices
-from egin_dgl.cli.user_config import search_path, split_config_dir
+from egin_dgl.cli.config_dirs import list_choices, search_path, split_config_dir
 
 KEY = re.compile(r"(?P<indent> *)(?P<key>\w+):(?P<value>[^#]*)(?:# *(?P<comment>.*))?")
 USAGE = """egin train OPTION=VALUE …

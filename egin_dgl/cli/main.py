@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 
 from egin_dgl import __version__
-from egin_dgl.cli.user_config import add_to_python_path, split_config_dir
+from egin_dgl.cli.config_dirs import add_to_python_path, split_config_dir
 from egin_dgl.errors import EginError, did_you_mean
 
 COMMANDS = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from egin_dgl import reproducibility
-from egin_dgl.cli.user_config import split_config_dir
+from egin_dgl.cli.config_dirs import split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir

@@ -13,8 +13,8 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from egin_dgl.cli.config_dirs import conf_dir
 from egin_dgl.cli.error_messages import explain
-from egin_dgl.cli.paths import conf_dir
 from egin_dgl.errors import ConfigError, EginError, StorageError, one_line
 from egin_dgl.files import write_text
 from egin_dgl.runs.run_dir import RunDir

@@ -7,8 +7,8 @@ from dgl.nn import EdgeGATConv, GATConv
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.layers.aggregate import add_self_loops
 from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
-from egin_dgl.layers.self_loops import add_self_loops
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
 from egin_dgl.options import Count, NumLayers, Width
 

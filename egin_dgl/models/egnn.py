@@ -5,9 +5,8 @@ from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.layers.aggregate import sum_edges
+from egin_dgl.layers.aggregate import add_self_loops, sum_edges
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv, doubly_stochastic_root
-from egin_dgl.layers.self_loops import add_self_loops
 from egin_dgl.models.classifier import GraphClassifier, layer_inputs
 from egin_dgl.options import NumLayers, Width
 

@@ -23,7 +23,7 @@ from egin_dgl.evaluation.history import History
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.files import write_text
 from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
-from egin_dgl.runs.history_file import history_text, parse_history, read_history
+from egin_dgl.runs.csv_files import history_text, parse_history, read_history
 
 # Of a finished fold, in addition to history and test logits.
 RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")

@@ -103,3 +103,12 @@ def cross_entropy_with_gradient(
 def set_learning_rates(optimizer: torch.optim.Optimizer, rates: list[float]) -> None:
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate
+
+
+def balanced_class_weights(labels: Tensor, classes: int) -> Tensor:
+    """w_c = n / (C n_c) for the C classes that occur, 0 for others: all classes have the same total weight."""
+    counts = torch.bincount(labels, minlength=classes).float()
+    present = counts > 0
+    weights = torch.zeros(classes, device=labels.device)
+    weights[present] = len(labels) / (present.sum() * counts[present])
+    return weights

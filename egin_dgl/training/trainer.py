@@ -17,14 +17,13 @@ from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import Progress
-from egin_dgl.training.class_weights import balanced_class_weights
 from egin_dgl.training.evaluator import Evaluator, check_finite, embed, evaluate
 from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.parallel.signals import defer_until_epoch_end, raise_if_stop_requested, stop_requested
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tensorboard import FoldLogger
-from egin_dgl.training.train_epoch import train_one_epoch
+from egin_dgl.training.train_epoch import balanced_class_weights, train_one_epoch
 from egin_dgl.training.train_state import TrainState
 
 

@@ -9,8 +9,8 @@ from scipy.special import log_softmax, logsumexp
 from sklearn import metrics as sk
 
 from egin_dgl.evaluation.metrics import LOSSES, METRICS, auroc, average_precision, compute_all_metrics, margin
-from egin_dgl.training.class_weights import balanced_class_weights
 from egin_dgl.training.options import MONITORED
+from egin_dgl.training.train_epoch import balanced_class_weights
 
 
 def sample(classes, present, n=200, scale=1.0):

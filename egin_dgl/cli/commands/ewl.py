@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 from egin_dgl.cli import entrypoint
+from egin_dgl.cli.config_dirs import conf_dir, search_path
 from egin_dgl.cli.instantiate import load_datasets
-from egin_dgl.cli.paths import conf_dir
-from egin_dgl.cli.user_config import search_path
 from egin_dgl.errors import ConfigError
 
 REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # repeated here, as egin_dgl.ewl takes seconds to load

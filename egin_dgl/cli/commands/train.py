@@ -8,10 +8,10 @@ import hydra
 from omegaconf import DictConfig
 
 from egin_dgl import reproducibility
+from egin_dgl.cli.config_dirs import conf_dir
 from egin_dgl.cli.entrypoint import run_app
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.overrides import hydra_arguments, parse_arguments, requested_arithmetic
-from egin_dgl.cli.paths import conf_dir
 from egin_dgl.runs.run_dir import COMMAND_VARIABLE
 
 

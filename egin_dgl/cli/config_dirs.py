@@ -1,4 +1,5 @@
-"""Models, datasets and experiments of the user: a directory given by Hydra's --config-dir, with YAML and Python files."""
+"""Configuration directories: the one that comes with the package, and one of the user, given by Hydra's --config-dir, with
+YAML and Python files of models, datasets and experiments."""
 
 import os
 import sys
@@ -6,6 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
+
+
+def conf_dir() -> Path:
+    """Inside the package if it is installed; in a clone, next to it."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
+
+
+def list_choices(group: str, *directories: Path | None) -> list[str]:
+    """The choices of a group in these configuration directories."""
+    return sorted(
+        {path.stem for directory in directories if directory for path in (directory / group).glob("*.yaml")}
+    )
 
 
 def split_config_dir(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
