@@ -77,6 +77,7 @@ def test_read_only_directory(tmp_path):
         write_text(tmp_path / "new", "text")
 
 
+@pytest.mark.slow
 def test_run_resumes_after_a_quota_was_reached(start, command, run_here, tmp_path):
     """Errors of workers are reported as those of the run."""
     process = start(

@@ -78,12 +78,13 @@ def test_every_model_is_equal_on_both_processors(on_both):
     assert [model for model in MODELS if newer[model] != older[model]] == []
 
 
-@pytest.mark.parametrize("reproducible", ["any", "avx2"])
+@pytest.mark.parametrize("reproducible", ["any", pytest.param("avx2", marks=pytest.mark.slow)])
 def test_models_are_equal_on_both_processors(on_both, reproducible):
     newer, older = on_both(["dgcnn", "egin_e", "wl_kernel"], f"reproducible={reproducible}")
     assert newer == older
 
 
+@pytest.mark.slow
 def test_models_differ_without_it(on_both):
     newer, older = on_both(["dgcnn", "egin_e"])
     assert newer["dgcnn"] != older["dgcnn"] and newer["egin_e"] != older["egin_e"]
@@ -148,6 +149,7 @@ def test_resuming_elsewhere_without_it_warns(swept, tmp_path):
     assert sentence.endswith("which reproducible=any prevents")
 
 
+@pytest.mark.slow
 def test_avx2_warns_on_other_processors(tmp_path):
     """MKL has its AVX2 branch on Intel processors only."""
     done = command(*TINY, "reproducible=avx2", f"hydra.run.dir={tmp_path / 'run'}")

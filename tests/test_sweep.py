@@ -122,6 +122,7 @@ def test_killed_sweep_resumes_with_the_same_numbers(run_here, start_and_kill, co
     same_numbers(folder / "1_egin_e_bonds", tmp_path / "unbroken")
 
 
+@pytest.mark.slow
 def test_folds_in_parallel_jobs_are_one_cross_validation(run_here, sweep, tmp_path):
     done = sweep(tmp_path / "jobs", "cv.fold=0,1,2", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     assert done.returncode == 0, done.stderr
@@ -162,6 +163,7 @@ def trials(folder):
     return optuna.load_study(study_name="search", storage=f"sqlite:///{folder}/study.db").trials
 
 
+@pytest.mark.slow
 def test_search_maximizes_the_validation_score_and_continues_when_killed(
     start_and_kill, sweep, command, tmp_path
 ):
