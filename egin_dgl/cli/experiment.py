@@ -17,7 +17,7 @@ from egin_dgl.cli.instantiate import build
 from egin_dgl.cli.run_specs import resolve_settings
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.standardize import Standardizer
+from egin_dgl.data.transform import Standardizer
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM

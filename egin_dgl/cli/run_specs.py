@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.cli.validation import validate_settings
-from egin_dgl.data.readers.download import DEFAULT_URL
+from egin_dgl.data.readers.search_path import DEFAULT_URL
 from egin_dgl.errors import ConfigError, EginError, one_line
 from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.runs.sweep_dir import SweepJob

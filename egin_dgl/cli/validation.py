@@ -8,7 +8,7 @@ import pydoc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from egin_dgl.data.readers.download import DEFAULT_URL
+from egin_dgl.data.readers.search_path import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
 from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
 from egin_dgl.option_errors import format_value

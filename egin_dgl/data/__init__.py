@@ -6,7 +6,7 @@ import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.readers.synthetic import bonds
 from egin_dgl.data.readers.tu import load_tu
-from egin_dgl.data.standardize import Standardizer
+from egin_dgl.data.transform import Standardizer
 from egin_dgl.data.vocabulary import Vocabulary
 
 __all__ = [

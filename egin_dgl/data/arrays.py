@@ -1,6 +1,6 @@
 """Raw graphs as numpy arrays: the output of every reader and the input of every encoder."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -137,43 +137,6 @@ def arrange_edges(arrays: GraphArrays, symmetric: bool = True, self_loops: bool 
     order = np.argsort(arrays.node_graph[ends[0]], kind="stable")
     rows, (src, dst) = rows[order], ends[:, order]
     return replace(arrays, src=src, dst=dst, edges=arrays.edges.take(rows, len(rows)))
-
-
-def concat_columns(pieces: Sequence[RawColumns]) -> RawColumns:
-    """Rows of all pieces; a piece without rows may have no columns."""
-    filled = [piece for piece in pieces if piece.rows] or list(pieces[:1])
-
-    def join(tables: list[np.ndarray | None]) -> np.ndarray | None:
-        found = [table for table in tables if table is not None]
-        return np.concatenate(found) if found else None
-
-    return replace(
-        filled[0],
-        rows=sum(piece.rows for piece in filled),
-        labels=join([piece.labels for piece in filled]),
-        attributes=join([piece.attributes for piece in filled]),
-    )
-
-
-def concat_arrays(pieces: Sequence[GraphArrays]) -> GraphArrays:
-    """The graphs of all pieces; the pieces have the same columns."""
-    nodes = offsets_of(np.array([len(piece.node_graph) for piece in pieces]))
-    graphs = offsets_of(np.array([piece.graphs for piece in pieces]))
-    labels = [piece.graph_labels for piece in pieces if piece.graph_labels is not None]
-
-    def join(key: str) -> tuple[str, ...]:
-        return tuple(text for piece in pieces for text in getattr(piece, key))
-
-    return GraphArrays(
-        node_graph=np.concatenate([piece.node_graph + graphs[i] for i, piece in enumerate(pieces)]),
-        src=np.concatenate([piece.src + nodes[i] for i, piece in enumerate(pieces)]),
-        dst=np.concatenate([piece.dst + nodes[i] for i, piece in enumerate(pieces)]),
-        graphs=int(graphs[-1]),
-        graph_labels=np.concatenate(labels) if labels else None,
-        nodes=concat_columns([piece.nodes for piece in pieces]),
-        edges=concat_columns([piece.edges for piece in pieces]),
-        **{key: join(key) for key in ("warnings", "ids", "splits", "smiles", "skipped")},
-    )
 
 
 def unique_labels(values: np.ndarray) -> tuple[list[int | str], np.ndarray]:

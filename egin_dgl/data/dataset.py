@@ -1,20 +1,60 @@
-"""GraphDataset: all graphs of a dataset as flat tensors."""
+"""GraphDataset: all graphs of a dataset as flat tensors, and DatasetInfo: its sizes and names."""
 
+import hashlib
+import json
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import dgl
 import numpy as np
 import torch
 
-from egin_dgl.data.dataset_info import DatasetInfo
 from egin_dgl.data.ragged import Offsets
 from egin_dgl.data.vocabulary import Vocabulary
 
 Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """Sizes and names of a dataset. The first `*_attributes` feature columns are continuous, the others one-hot.
+
+    Args:
+        node_dim: Number of node features, D.
+        edge_dim: Number of edge features, Q.
+        classes: Number of classes, C.
+        name: Name of the dataset.
+        graphs: Number of graphs, G.
+        node_names, edge_names: Names of the feature columns.
+        class_names: Names of the classes.
+        node_attributes, edge_attributes: Number of continuous columns.
+        size_percentiles: Number of nodes of the training graphs at 0 %, 1 %, … 100 %.
+        mean_log_degree: Mean of log(in-degree + 1) over the nodes of the training graphs.
+
+    >>> DatasetInfo(node_dim=7, edge_dim=4, classes=2)
+    DatasetInfo(node_dim=7, edge_dim=4, classes=2, name='', graphs=0, node_attributes=0, edge_attributes=0, mean_log_degree=0.0)
+    """
+
+    node_dim: int
+    edge_dim: int
+    classes: int
+    name: str = ""
+    graphs: int = 0
+    node_names: tuple[str, ...] = field(default=(), repr=False)
+    edge_names: tuple[str, ...] = field(default=(), repr=False)
+    class_names: tuple[str, ...] = field(default=(), repr=False)
+    node_attributes: int = 0
+    edge_attributes: int = 0
+    size_percentiles: tuple[int, ...] = field(default=(), repr=False)
+    mean_log_degree: float = 0.0
+
+    @classmethod
+    def from_dict(cls, record: dict) -> "DatasetInfo":
+        """Restore what `dataclasses.asdict` returned; JSON turns its tuples into lists."""
+        return cls(**record | {key: tuple(value) for key, value in record.items() if isinstance(value, list)})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,9 +111,9 @@ class GraphDataset:
         edge_attributes: Sequence[str] | None = None,
         ids: Sequence | None = None,
         name: str = "graphs",
-        edges: str = "as_given",
-        self_loops: str = "remove",
-        node_features: str = "degree",
+        edges: Literal["symmetric", "as_given"] = "as_given",
+        self_loops: Literal["remove", "keep"] = "remove",
+        node_features: Literal["degree", "constant"] = "degree",
         use_edge_features: bool = True,
         vocabulary: Vocabulary | None = None,
         class_names: Sequence[str] | None = None,
@@ -99,12 +139,18 @@ class GraphDataset:
         >>> GraphDataset.from_graphs([graph, nx.Graph([(0, 1, {"bond": "double"})])], ["ring", "chain"])
         GraphDataset('graphs': 2 graphs, 5 nodes, 8 edges, 2 classes, node_dim=2, edge_dim=2)
         """
-        from egin_dgl.data.encode import GraphOptions, encode_graphs  # it needs this class
+        from egin_dgl.data.prepare import GraphOptions, from_arrays  # it needs this class
         from egin_dgl.data.readers.columns import select_columns
+        from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 
         options = GraphOptions(edges, self_loops, node_features, use_edge_features)
         columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
-        return encode_graphs(graphs, labels, columns, ids, name, options, vocabulary, class_names)
+        arrays = graphs_to_arrays(graphs, labels, columns, ids)
+        dataset = from_arrays(arrays, name, options, vocabulary=vocabulary, class_names=class_names)
+        total = hashlib.sha256(json.dumps([asdict(dataset.info), dataset.ids]).encode())
+        for key in TENSORS:
+            total.update(getattr(dataset, key).numpy().tobytes())
+        return replace(dataset, digest=total.hexdigest(), origin=f"{arrays.graphs} graphs")
 
     def __len__(self) -> int:
         return self.info.graphs
@@ -142,12 +188,12 @@ class GraphDataset:
         edge_feats = self.edge_feats if edge_feats is None else edge_feats
         node_names = tuple(self.info.node_names if node_names is None else node_names)
         edge_names = tuple(self.info.edge_names if edge_names is None else edge_names)
-        for feats, rows, names in (
+        for feats, old, names in (
             (node_feats, self.node_feats, node_names),
             (edge_feats, self.edge_feats, edge_names),
         ):
-            if feats.shape != (len(rows), len(names)):
-                raise ValueError(f"features must be {(len(rows), len(names))}, got {tuple(feats.shape)}")
+            if feats.shape != (len(old), len(names)):
+                raise ValueError(f"features must be {(len(old), len(names))}, got {tuple(feats.shape)}")
         info = replace(
             self.info,
             node_names=node_names,

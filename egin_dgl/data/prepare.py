@@ -1,44 +1,115 @@
-"""From a reader's arrays to a dataset, through a cache of prepared tensors."""
+"""Raw arrays → GraphDataset: arrange edges, encode features and classes; through a cache of prepared datasets."""
 
 import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+import numpy as np
 import torch
-from torch import Tensor
 
-from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.dataset import TENSORS, GraphDataset
-from egin_dgl.data.dataset_info import DatasetInfo
-from egin_dgl.data.encode import GraphOptions, from_arrays
-from egin_dgl.data.tensor_cache import TensorCache
+from egin_dgl.data.arrays import GraphArrays, arrange_edges
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.mmap_dataset import read_cached, write_cached
+from egin_dgl.data.ragged import offsets_of
+from egin_dgl.data.targets import encode_classes
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError
+from egin_dgl.options import validate_options
 
 # Increase it when the same files and options give other tensors: a run resumes only with the data it started with.
 ENCODING_VERSION = 2
-# Increase it when a cache file has another layout.
-CACHE_VERSION = 2
-
-STRING_FIELDS = ("ids", "splits", "smiles")  # one string for each graph
 
 log = logging.getLogger(__name__)
 
 
-def prepare(
-    read: Callable[[], GraphArrays],
+@dataclass(frozen=True)
+class GraphOptions:
+    """How raw arrays become a dataset; validated before any file is read.
+
+    Args:
+        edges: "symmetric" adds missing reverse edges, "as_given" does not.
+        self_loops: "remove" or "keep".
+        node_features: Features of nodes without labels and attributes: "degree" (one-hot in-degree) or "constant".
+        use_edge_features: False gives every edge the constant feature 1.
+    """
+
+    edges: Literal["symmetric", "as_given"] = "symmetric"
+    self_loops: Literal["remove", "keep"] = "remove"
+    node_features: Literal["degree", "constant"] = "degree"
+    use_edge_features: bool = True
+
+    def __post_init__(self) -> None:
+        validate_options(GraphOptions, vars(self))
+
+
+def from_arrays(
+    arrays: GraphArrays,
     name: str,
-    options: GraphOptions,
+    options: GraphOptions | None = None,
     *,
-    source: dict,
-    origin: str,
-    labels_in: str,
-    cache: bool = True,
+    vocabulary: Vocabulary | None = None,
+    class_names: Sequence[str] | None = None,
+    digest: str = "",
+    origin: str = "",
+) -> GraphDataset:
+    """Encode raw graphs as a dataset.
+
+    Args:
+        arrays: The raw graphs.
+        name: Name of the dataset.
+        options: Default: ``GraphOptions()``.
+        vocabulary: Vocabulary of a training set; default: fitted on these graphs.
+        class_names: Classes of a training set; other classes get the label -1. Default: those that occur.
+        digest, origin: Recorded in the dataset.
+    """
+    options = options or GraphOptions()
+    arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
+    vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, options.use_edge_features)
+    encoded = vocabulary.encode(arrays)
+    labels, class_names = encode_classes(arrays, class_names)
+    info = DatasetInfo(
+        name=name,
+        graphs=arrays.graphs,
+        classes=len(class_names),
+        node_dim=encoded.node_feats.shape[1],
+        edge_dim=encoded.edge_feats.shape[1],
+        node_names=vocabulary.node.names,
+        edge_names=vocabulary.edge.names,
+        class_names=tuple(class_names),
+        node_attributes=vocabulary.node.attributes,
+        edge_attributes=vocabulary.edge.attributes,
+    )
+    dataset = GraphDataset(
+        info=info,
+        labels=torch.from_numpy(labels),
+        node_offsets=_offsets(arrays.node_graph, arrays.graphs),
+        edge_offsets=_offsets(arrays.node_graph[arrays.src], arrays.graphs),
+        src=torch.from_numpy(arrays.src),
+        dst=torch.from_numpy(arrays.dst),
+        node_feats=torch.from_numpy(encoded.node_feats),
+        edge_feats=torch.from_numpy(encoded.edge_feats),
+        digest=digest,
+        origin=origin,
+        vocabulary=vocabulary,
+        notes=(*arrays.warnings, *encoded.notes),
+        ids=arrays.ids,
+        unseen=encoded.unseen,
+        splits=arrays.splits,
+        smiles=arrays.smiles,
+    )
+    return dataset.with_training_statistics(range(arrays.graphs))
+
+
+def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:
+    return torch.from_numpy(offsets_of(np.bincount(graph_of, minlength=graphs)))
+
+
+def prepare(
+    read: Callable[[], GraphArrays], name: str, options: GraphOptions, source: dict, origin: str, cache: bool
 ) -> GraphDataset:
     """Read and encode a dataset, or load it from the cache.
 
@@ -48,33 +119,25 @@ def prepare(
         options: How raw graphs become a dataset.
         source: Everything the result of `read` depends on, such as the hash of a file.
         origin: Where the data come from, for people.
-        labels_in: Where the classes come from, for messages.
         cache: False neither reads nor writes the cache.
     """
     content = {"format": ENCODING_VERSION, **source, **asdict(options)}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    entry = cache_entry(digest, name)
-    dataset = entry.read(partial(_restore, digest=digest, origin=origin)) if cache else None
+    dataset = read_cached(digest, name, origin) if cache else None
     if dataset is None:
         dataset = from_arrays(read(), name, options, digest=digest, origin=origin)
         if dataset.info.classes < 2:
             only = dataset.info.class_names[0]
-            raise DataError(f"{labels_in} has a single class ({only}); training needs at least two")
+            raise DataError(f"{origin} has a single class ({only}); training needs at least two")
         if cache:
-            entry.write(*_to_record(dataset))
+            write_cached(dataset)
     for note in dataset.notes:
         log.warning(note)
     log.info("%s: %s", name, origin)
     return dataset
 
 
-def cache_entry(digest: str, name: str) -> TensorCache:
-    """The cache file of a prepared dataset."""
-    key = hashlib.sha256(f"{CACHE_VERSION} {digest}".encode()).hexdigest()
-    return TensorCache.for_key("processed", key, name)
-
-
-def hash_files(paths: Sequence[Path]) -> str:
+def hash_files(*paths: Path) -> str:
     """sha256 of the contents of files."""
     total = hashlib.sha256()
     for path in paths:
@@ -86,32 +149,3 @@ def hash_files(paths: Sequence[Path]) -> str:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from None
         total.update(b"\0")
     return total.hexdigest()
-
-
-def _to_record(dataset: GraphDataset) -> tuple[dict[str, Tensor], dict]:
-    """Tensors and a JSON record, for the cache."""
-    record = {
-        "info": asdict(dataset.info),
-        "notes": dataset.notes,
-        "vocabulary": dataset.vocabulary and dataset.vocabulary.to_json(),
-        "unseen": dict(dataset.unseen),
-    }
-    tensors = {key: getattr(dataset, key) for key in TENSORS}
-    # Strings are stored as the bytes of a tensor: safetensors limits the size of a header.
-    strings = json.dumps({key: getattr(dataset, key) for key in STRING_FIELDS}).encode()
-    return tensors | {"strings": torch.frombuffer(bytearray(strings), dtype=torch.uint8)}, record
-
-
-def _restore(tensors: dict[str, Tensor], record: dict, digest: str, origin: str) -> GraphDataset:
-    strings = json.loads(tensors["strings"].numpy().tobytes())
-    content: dict[str, Any] = {key: tensors[key] for key in TENSORS}
-    content |= {key: tuple(strings[key]) for key in STRING_FIELDS}
-    return GraphDataset(
-        DatasetInfo.from_dict(record["info"]),
-        **content,
-        digest=digest,
-        origin=origin,
-        vocabulary=Vocabulary.from_json(record["vocabulary"]),
-        notes=tuple(record["notes"]),
-        unseen=record["unseen"],
-    )

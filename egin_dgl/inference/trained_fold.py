@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.loader import Batch
-from egin_dgl.data.standardize import Standardizer
-from egin_dgl.data.transform import Transform
+from egin_dgl.data.transform import Standardizer, Transform
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.calibration import probabilities

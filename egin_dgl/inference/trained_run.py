@@ -9,9 +9,9 @@ import torch
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.encode import from_arrays
+from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
-from egin_dgl.data.readers.graph_lists import graphs_to_arrays
+from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.inference.predictions import Predictions

@@ -161,8 +161,8 @@ def test_mutag_as_tables_equals_mutag(tmp_path):
 
 
 BAD = {
-    "no graphs file": ({"graphs": None}, "graphs.csv is missing; the directory must hold"),
-    "no edges file": ({"edges": None}, "edges.csv is missing"),
+    "no graphs file": ({"graphs": None}, "own has no graphs.csv; it must hold"),
+    "no edges file": ({"edges": None}, "own has no edges.csv"),
     "empty": ({"nodes": ""}, "nodes.csv is empty; its first line must name its columns"),
     "no graphs": ({"graphs": "id,label\n"}, "graphs.csv lists no graphs"),
     "no id": ({"graphs": "name,label\na,1\n"}, "graphs.csv has no column 'id', only 'name', 'label'"),
@@ -237,7 +237,7 @@ BAD = {
         {"graphs": "id,label\na,1\nb,0.37\n"},
         "graphs.csv, line 3: 'label' holds 0.37, a numeric target",
     ),
-    "one class": ({"graphs": "id,label\na,1\nb,1\n"}, "graphs.csv has a single class (1)"),
+    "one class": ({"graphs": "id,label\na,1\nb,1\n"}, "own has a single class (1)"),
     "not text": (
         {"nodes": GOOD["nodes"].encode() + b"a,\xff,C,0,1\n"},
         "nodes.csv, line 7: byte 0xff is not text",

@@ -11,11 +11,10 @@ import torch
 from dgl.dataloading import GraphDataLoader
 
 from egin_dgl.data import GraphDataset, load_tu
-from egin_dgl.data.encode import from_arrays
-from egin_dgl.data.prepare import cache_entry
+from egin_dgl.data.mmap_dataset import cache_file, read_cached, write_cached
+from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.search_path import find_raw
 from egin_dgl.data.readers.tu import read_tu
-from egin_dgl.data.tensor_cache import TensorCache
 from egin_dgl.errors import ConfigError, DataError
 
 ROOT = os.environ.get("EGIN_DATA_ROOT")
@@ -181,7 +180,10 @@ def test_options_change_edges_and_features(small):
         ({"edges": "both"}, "edges must be symmetric or as_given, got 'both'"),
         ({"self_loops": True}, "self_loops must be remove or keep, got True"),
         ({"node_features": "random"}, "node_features must be degree or constant, got 'random'"),
-        ({"expect": {"nodes": 3}}, "expect has the keys graphs, classes, node_dim and edge_dim, not nodes"),
+        (
+            {"expect": {"nodes": 3}},
+            "there is no option 'expect.nodes'; valid: classes, edge_dim, graphs, node_dim",
+        ),
     ],
 )
 def test_invalid_options_are_errors_before_any_search(option, valid):
@@ -203,7 +205,7 @@ def test_unexpected_sizes_are_errors(small, key, value):
 
 
 def test_single_class_is_an_error_and_is_not_cached(small, tmp_path):
-    with pytest.raises(DataError, match="S_graph_labels.txt has a single class"):
+    with pytest.raises(DataError, match=r"data/S \(local files\) has a single class"):
         load_tu("S", small(graph_labels="5\n5\n"))
     assert processed(tmp_path) == []
 
@@ -240,13 +242,10 @@ def test_second_load_is_from_the_cache_and_equal(small, tmp_path):
     assert equal(load_tu("S", root, cache=False), first)
 
 
-def test_cache_is_read_and_not_the_files(small, tmp_path):
+def test_cache_is_read_and_not_the_files(small):
     """A cache file stored for one dataset under another's key would be noticed: the tensors really come from it."""
     first = load_tu("S", small())
-    (path,) = processed(tmp_path)
-    entry = TensorCache(path, cache_entry(first.digest, first.info.name).key)
-    tensors, record = entry.read(lambda *content: content)
-    entry.write(tensors | {"labels": first.labels + 5}, record)
+    write_cached(replace(first, labels=first.labels + 5))
     assert load_tu("S", small()).labels.tolist() == [6, 5]
 
 
@@ -281,6 +280,21 @@ def test_damaged_cache_file_is_rebuilt(small, tmp_path, damage):
         assert equal(load_tu("S", root), first)
         assert reader.read() == bad  # replaced, not overwritten
     assert path.read_bytes() == good
+
+
+def test_flipped_bytes_and_other_keys_are_detected(small, caplog):
+    first = load_tu("S", small())
+    identity = (first.digest, first.info.name, first.origin)
+    path = cache_file(*identity[:2])
+    good = path.read_bytes()
+    for place in range(0, len(good), 13):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        found = read_cached(*identity)
+        assert found is None or equal(found, first), place  # padding of the header is ignored
+    assert "is damaged" in caplog.text
+    other = cache_file("another digest", "S")
+    other.write_bytes(good)
+    assert read_cached("another digest", "S", "") is None
 
 
 def test_unwritable_cache_is_a_warning(small, tmp_path, monkeypatch, caplog):

@@ -11,13 +11,12 @@ from damage import damaged
 from running import ROOT
 
 from egin_dgl.data import GraphDataset
-from egin_dgl.data.arrays import concat_arrays
-from egin_dgl.data.encode import from_arrays
+from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import open_graphs
 from egin_dgl.data.readers.dgl_file import load_dgl_file
 from egin_dgl.data.readers.search_path import find_raw
 from egin_dgl.data.readers.tu import read_tu
-from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.errors import DataError
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +86,7 @@ def test_dgl_files(saved):
 def test_errors_of_dgl_files(saved, tmp_path):
     classes = torch.arange(10) % 2
     with pytest.raises(
-        ConfigError, match=r"several tensors \(a, b\): select the classes with dataset.target=NAME"
+        DataError, match=r"several tensors \(a, b\): select the classes with dataset.target=NAME"
     ):
         load_dgl_file(saved({"a": classes, "b": classes}))
     assert load_dgl_file(saved({"a": classes, "b": 1 - classes}), target="b").labels[0] == 1
@@ -178,9 +177,15 @@ def test_chunks_join_to_the_whole():
     (whole,) = open_graphs(path)
     chunks = list(open_graphs(path, chunk_size=50))
     assert [chunk.graphs for chunk in chunks] == [50, 50, 20]
-    joined = concat_arrays(chunks)
-    assert joined.ids == whole.ids and np.array_equal(joined.node_graph, whole.node_graph)
-    assert np.array_equal(joined.nodes.labels, whole.nodes.labels)
+    assert sum((chunk.ids for chunk in chunks), ()) == whole.ids
+    graphs, nodes = (
+        np.cumsum([0, *sizes]) for sizes in zip(*((c.graphs, len(c.node_graph)) for c in chunks), strict=True)
+    )
+    assert np.array_equal(np.concatenate([c.nodes.labels for c in chunks]), whole.nodes.labels)
+    joined = np.concatenate([chunk.node_graph + graphs[i] for i, chunk in enumerate(chunks)])
+    assert np.array_equal(joined, whole.node_graph)
     order = np.argsort(whole.node_graph[whole.src], kind="stable")
-    assert np.array_equal(joined.src, whole.src[order]) and np.array_equal(joined.dst, whole.dst[order])
-    assert np.array_equal(joined.edges.labels, whole.edges.labels[order])
+    for end in ("src", "dst"):
+        joined = np.concatenate([getattr(chunk, end) + nodes[i] for i, chunk in enumerate(chunks)])
+        assert np.array_equal(joined, getattr(whole, end)[order])
+    assert np.array_equal(np.concatenate([c.edges.labels for c in chunks]), whole.edges.labels[order])

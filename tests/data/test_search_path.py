@@ -16,9 +16,8 @@ import pytest
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.readers import raw_files
-from egin_dgl.data.readers.download import download
 from egin_dgl.data.readers.raw_files import read_zip
-from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.search_path import download, find_raw
 from egin_dgl.errors import ConfigError, DataError
 
 FILES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}

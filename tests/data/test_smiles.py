@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from egin_dgl.data.encode import from_arrays
+from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule, scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
@@ -135,7 +135,7 @@ BAD = {
     "no label": ({"target": "label"}, DataError, "has no column 'label', only .*; set dataset.target=NAME"),
     "two labels": ({"target": ["activity", "id"]}, ConfigError, "single-label classification"),
     "features": ({"features": "all"}, ConfigError, "dataset.features must be tu or rich, got 'all'"),
-    "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be skip or raise"),
+    "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be raise or skip"),
     "no id": ({"id": "name"}, DataError, "has no column 'name'.*dataset.id"),
     "no split": ({"split_column": "fold"}, DataError, "has no column 'fold'.*dataset.split_column"),
 }

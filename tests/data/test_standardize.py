@@ -9,7 +9,7 @@ import torch
 
 from egin_dgl.data import Standardizer, bonds, load_tu
 from egin_dgl.data.arrays import GraphArrays, RawColumns
-from egin_dgl.data.encode import from_arrays
+from egin_dgl.data.prepare import from_arrays
 
 
 @pytest.fixture

@@ -173,15 +173,15 @@ BAD = {
     ),
     "nan": (
         {"node_attributes": "1\n2\nnan\n4\n5\n"},
-        "T_node_attributes.txt, line 3: attribute nan is not finite",
+        "T_node_attributes.txt, line 3: nan where a finite number is needed",
     ),
     "inf": (
         {"edge_attributes": "1\n2\n3\n4\n5\n-inf\n"},
-        "T_edge_attributes.txt, line 6: attribute -inf is not finite",
+        "T_edge_attributes.txt, line 6: -inf where a finite number is needed",
     ),
     "too big": (
         {"node_attributes": "1\n2\n3\n1e39\n5\n"},
-        "T_node_attributes.txt, line 4: attribute 1e+39 is not finite",
+        "T_node_attributes.txt, line 4: 1e+39 where a finite number is needed",
     ),
     "fraction": (
         {"node_labels": "1\n2.5\n1\n1\n1\n"},

@@ -23,6 +23,22 @@ class ColumnSelection:
 
     labels: Sequence[str] | None = None
     attributes: Sequence[str] | None = None
+    owner: str = "node"
+
+    def __post_init__(self) -> None:
+        for option in ("labels", "attributes"):
+            value = getattr(self, option)
+            if isinstance(value, str):
+                object.__setattr__(self, option, [value])
+            elif value is not None:
+                if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+                    raise ConfigError(f"{self.owner}_{option} must be a list of column names, got {value!r}")
+                object.__setattr__(self, option, list(value))
+        names = self.names or []
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(
+                f"{self.owner} column {twice[0]!r} is selected twice; select it as a label or as an attribute"
+            )
 
     @property
     def names(self) -> list[str] | None:
@@ -38,36 +54,19 @@ class ColumnSelection:
         return "attribute" if name in (self.attributes or ()) else "label"
 
 
-ALL_COLUMNS = (ColumnSelection(), ColumnSelection())  # of nodes and of edges
+Selections = tuple[ColumnSelection, ColumnSelection]  # of nodes and of edges
 
 
 def select_columns(
-    node_labels: object, node_attributes: object, edge_labels: object, edge_attributes: object
-) -> tuple[ColumnSelection, ColumnSelection]:
-    """Validated selections for nodes and for edges; each argument is None, a name or a list of names."""
-    selections = []
-    for owner, labels, attributes in (
-        ("node", node_labels, node_attributes),
-        ("edge", edge_labels, edge_attributes),
-    ):
-        selection = ColumnSelection(
-            _names(labels, f"{owner}_labels"), _names(attributes, f"{owner}_attributes")
-        )
-        names = selection.names or []
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ConfigError(
-                f"{owner} column {twice[0]!r} is selected twice; select it as a label or as an attribute"
-            )
-        selections.append(selection)
-    return selections[0], selections[1]
-
-
-def _names(value: object, option: str) -> list[str] | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else [value]
-    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise ConfigError(f"{option} must be a list of column names, got {value!r}")
-    return list(value)
+    node_labels: Sequence[str] | None = None,
+    node_attributes: Sequence[str] | None = None,
+    edge_labels: Sequence[str] | None = None,
+    edge_attributes: Sequence[str] | None = None,
+) -> Selections:
+    """Each argument is None, a name or a list of names."""
+    return ColumnSelection(node_labels, node_attributes), ColumnSelection(
+        edge_labels, edge_attributes, "edge"
+    )
 
 
 def stack_columns(rows: int, columns: Mapping[str, tuple[str, np.ndarray]]) -> RawColumns:
@@ -97,10 +96,10 @@ def parse_column(
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
         kind = kind or ("attribute" if values.dtype.kind == "f" else "label")
-        if kind == "attribute":
-            return kind, _finite(values, locate, column)
-        if values.dtype.kind in "iu" and values.dtype != np.uint64:
+        if kind == "label" and values.dtype.kind in "iu" and values.dtype != np.uint64:
             return kind, values.astype(np.int64)
+        if kind == "attribute" and values.dtype.kind in "fb":
+            return kind, _finite(values, locate, column)
     items = [value.item() if isinstance(value, np.generic) else value for value in values]
 
     def fail(wrong: Callable[[object], bool], problem: str) -> None:
@@ -118,6 +117,10 @@ def parse_column(
         kind = "attribute"
     if kind == "attribute":
         fail(lambda item: isinstance(item, str), ", expected a number")
+        fail(
+            lambda item: isinstance(item, int) and abs(item) > MAX_EXACT,
+            ", an integer too large for an attribute; use it as a label",
+        )
         return kind, _finite(items, locate, column)
     fail(lambda item: isinstance(item, float) and not np.isfinite(item), ", which is not a label")
     labels = [parse_label(item) for item in items]
@@ -127,13 +130,7 @@ def parse_column(
 
 
 def _finite(values: Sequence | np.ndarray, locate: Locate, column: str) -> np.ndarray:
-    """Attributes (rows,) float64 that are finite as float32; integers must be exact."""
-    if not (isinstance(values, np.ndarray) and values.dtype.kind in "fb"):
-        for row, value in enumerate(values):
-            if isinstance(value, (int, np.integer)) and not -MAX_EXACT <= value <= MAX_EXACT:
-                raise DataError(
-                    f"{locate(row)}: {column} holds {value}, an integer too large for an attribute; use it as a label"
-                )
+    """Attributes (rows,) float64 that are finite as float32."""
     numbers = np.asarray(values, dtype=np.float64)
     wrong = ~(np.abs(numbers) <= MAX_FLOAT)
     if wrong.any():

@@ -10,20 +10,13 @@ import pandas as pd
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.encode import GraphOptions
-from egin_dgl.data.prepare import hash_files, prepare
-from egin_dgl.data.readers.columns import (
-    ALL_COLUMNS,
-    ColumnSelection,
-    object_array,
-    select_columns,
-    stack_columns,
-)
+from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
+from egin_dgl.data.readers.columns import ColumnSelection, Selections, select_columns, stack_columns
 from egin_dgl.data.readers.tables import Table, parse_strings, read_table
 from egin_dgl.data.targets import OneColumn, check_classes, read_classes
 from egin_dgl.errors import DataError
 
-TABLES = ("graphs", "nodes", "edges")
+KEYS = {"graphs": ["id"], "nodes": ["graph", "node"], "edges": ["graph", "source", "target"]}
 
 
 def load_csv(
@@ -55,108 +48,96 @@ def load_csv(
     options = GraphOptions(edges, self_loops, node_features, use_edge_features)
     columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     directory = Path(path).expanduser()
-    files = [_table_path(directory, table) for table in TABLES]
-    return prepare(
-        partial(read_csv_graphs, directory, target, split_column, columns),
-        name or directory.resolve().name,
-        options,
-        source={
-            "csv": hash_files(files),
-            "target": str(target),
-            "split_column": split_column,
-            "columns": [(c.labels, c.attributes) for c in columns],
-        },
-        origin=str(directory),
-        labels_in=str(files[0]),
-        cache=cache,
-    )
+    source = {
+        "csv": hash_files(*(_table_path(directory, table) for table in KEYS)),
+        "target": str(target),
+        "split_column": split_column,
+        "columns": [(c.labels, c.attributes) for c in columns],
+    }
+    read = partial(read_csv_graphs, directory, target, split_column, columns)
+    return prepare(read, name or directory.resolve().name, options, source, str(directory), cache)
 
 
 def has_tables(directory: Path) -> bool:
-    return any((directory / f"{table}.csv{end}").exists() for table in TABLES for end in ("", ".gz"))
+    return any((directory / f"{table}.csv{end}").exists() for table in KEYS for end in ("", ".gz"))
 
 
 def _table_path(directory: Path, table: str) -> Path:
-    if not directory.is_dir():
-        raise DataError(f"{directory} is not a directory; it must hold graphs.csv, nodes.csv and edges.csv")
     for file in (directory / f"{table}.csv", directory / f"{table}.csv.gz"):
         if file.exists():
             return file
-    raise DataError(
-        f"{directory / f'{table}.csv'} is missing; the directory must hold graphs.csv, nodes.csv and edges.csv"
-    )
+    problem = f"has no {table}.csv" if directory.is_dir() else "is not a directory"
+    raise DataError(f"{directory} {problem}; it must hold graphs.csv, nodes.csv and edges.csv")
 
 
 def read_csv_graphs(
     directory: Path,
     target: str = "label",
     split_column: str | None = None,
-    columns: tuple[ColumnSelection, ColumnSelection] = ALL_COLUMNS,
+    columns: Selections | None = None,
     need_labels: bool = True,
 ) -> GraphArrays:
     """Read and validate the three tables; every DataError names file and line. Rows may come in any order."""
-    graphs, nodes, edges = (read_table(_table_path(directory, table)) for table in TABLES)
+    graphs, nodes, edges = (read_table(_table_path(directory, table)) for table in KEYS)
+    columns = columns or select_columns()
     ids = graphs.filled_column("id")
     if not len(ids):
         raise DataError(f"{graphs.path} lists no graphs")
     index = pd.Index(ids)
     graphs.raise_if(index.duplicated(), lambda row: f"graph {ids[row]!r} is listed twice")
-    classes = read_classes(graphs, target, need_labels)
+    classes, splits = read_classes(graphs, target, need_labels), ()
     if need_labels and classes is not None:
-        check_classes(classes, graphs.lines.tolist(), str(graphs.path), target)
+        check_classes(classes, graphs.lines, graphs.path, target)
+        if split_column is not None:
+            splits = tuple(graphs.filled_column(split_column, "dataset.split_column"))
 
-    node_graph, edge_graph = (_graph_numbers(table, index, graphs) for table in (nodes, edges))
-    order = np.argsort(node_graph, kind="stable")
+    node_graph, edge_graph = (_graph_numbers(table, index) for table in (nodes, edges))
     empty = np.bincount(node_graph, minlength=len(ids)) == 0
     graphs.raise_if(empty, lambda row: f"graph {ids[row]!r} has no node in {nodes.path.name}")
-    names = nodes.filled_column("node")
-    ends = {column: edges.filled_column(column) for column in ("source", "target")}
-    codes, known = pd.factorize(np.concatenate([names, *ends.values()]))
+    names, *ends = nodes.filled_column("node"), edges.filled_column("source"), edges.filled_column("target")
+    codes, known = pd.factorize(np.concatenate([names, *ends]))
     # A node is identified by its graph and its name.
     key = node_graph * len(known) + codes[: len(nodes)]
-    nodes.raise_if(
-        pd.Index(key).duplicated(), lambda row: f"node {names[row]!r} is listed twice in this graph"
+    twice = pd.Index(key).duplicated()
+    nodes.raise_if(twice, lambda row: f"node {names[row]!r} is listed twice in this graph")
+    order = np.argsort(node_graph, kind="stable")
+    index = pd.Index(key[order])
+    src, dst = (
+        index.get_indexer(pd.Index(edge_graph * len(known) + own)).astype(np.int64)
+        for own in np.split(codes[len(nodes) :], 2)
     )
-    index, numbers = pd.Index(key[order]), {}
-    for (column, texts), own in zip(ends.items(), np.split(codes[len(nodes) :], 2), strict=True):
-        numbers[column] = index.get_indexer(pd.Index(edge_graph * len(known) + own)).astype(np.int64)
-        _check_ends(edges, numbers[column], column, texts, ids[edge_graph], nodes.path.name)
+    for column, texts, end in (("source", ends[0], src), ("target", ends[1], dst)):
+        if len(rows := np.flatnonzero(end < 0)):
+            where = f"graph {ids[edge_graph[rows[0]]]!r} in {nodes.path.name}"
+            raise DataError(f"{edges.locate(rows[0])}: {column} {texts[rows[0]]!r} is not a node of {where}")
     return GraphArrays(
         node_graph=node_graph[order],
-        src=numbers["source"],
-        dst=numbers["target"],
+        src=src,
+        dst=dst,
         graphs=len(ids),
-        graph_labels=None if classes is None else object_array(classes),
-        nodes=_parse_columns(nodes, columns[0], ("graph", "node"), "node").take(order, len(nodes)),
-        edges=_parse_columns(edges, columns[1], ("graph", "source", "target"), "edge"),
+        graph_labels=classes,
+        nodes=_parse_columns(nodes, columns[0], KEYS["nodes"]).take(order, len(nodes)),
+        edges=_parse_columns(edges, columns[1], KEYS["edges"]),
         ids=tuple(ids),
-        splits=()
-        if split_column is None or not need_labels
-        else tuple(graphs.filled_column(split_column, "dataset.split_column")),
+        splits=splits,
     )
 
 
-def _graph_numbers(table: Table, index: pd.Index, graphs: Table) -> np.ndarray:
+def _graph_numbers(table: Table, index: pd.Index) -> np.ndarray:
     texts = table.filled_column("graph")
     number = index.get_indexer(pd.Index(texts, dtype=object)).astype(np.int64)
-    table.raise_if(number < 0, lambda row: f"graph {texts[row]!r} is not in {graphs.path.name}")
+    table.raise_if(number < 0, lambda row: f"graph {texts[row]!r} is not in graphs.csv")
     return number
 
 
-def _check_ends(
-    edges: Table, end: np.ndarray, column: str, texts: np.ndarray, graph: np.ndarray, nodes: str
-) -> None:
-    edges.raise_if(
-        end < 0, lambda row: f"{column} {texts[row]!r} is not a node of graph {graph[row]!r} in {nodes}"
+def _parse_columns(table: Table, selection: ColumnSelection, keys: Sequence[str]) -> RawColumns:
+    names = (
+        [name for name in table.columns if name not in keys] if selection.names is None else selection.names
     )
-
-
-def _parse_columns(table: Table, selection: ColumnSelection, keys: Sequence[str], owner: str) -> RawColumns:
-    names = selection.names
-    if names is None:
-        names = [name for name in table.columns if name not in keys]
     parsed = {}
     for name in names if len(table) else ():
-        texts = table.column(name, f"dataset.{owner}_labels or dataset.{owner}_attributes")
+        texts = table.column(
+            name, f"dataset.{selection.owner}_labels or dataset.{selection.owner}_attributes"
+        )
         parsed[name] = parse_strings(texts, selection.kind(name), table.locate, f"column {name!r}")
     return stack_columns(len(table), parsed)

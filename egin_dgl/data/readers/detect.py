@@ -4,17 +4,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from egin_dgl.data.arrays import GraphArrays
-from egin_dgl.data.encode import GraphOptions
+from egin_dgl.data.prepare import GraphOptions
 from egin_dgl.data.readers.columns import select_columns
 from egin_dgl.data.readers.csv_graphs import has_tables, read_csv_graphs
 from egin_dgl.data.readers.dgl_file import is_dgl_file, read_dgl_file
-from egin_dgl.data.readers.download import DEFAULT_URL
-from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
 from egin_dgl.data.readers.smiles import MoleculeColumns, stream_smiles
 from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
 
-KINDS = {"load_csv": "csv", "load_smiles": "smiles", "load_dgl_file": "dgl", "load_tu": "tu"}
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".gz", ".bin", ".zip")
 
 
@@ -30,21 +28,24 @@ def open_graphs(
         chunk_size: Graphs per chunk. A table of SMILES is read chunk by chunk, other inputs as a whole. A chunk may be
             empty if none of its molecules could be read; see `GraphArrays.skipped`.
     """
-    settings = dict(dataset_settings or {})
-    kind = detect_format(path)
-    if KINDS.get(str(settings.get("_target_", "")).rpartition(".")[2]) != kind:
-        settings = {}  # column names of another format do not apply
     path = Path(path).expanduser()
-    if kind == "smiles":
-        known = {key: settings[key] for key in ("smiles", "target", "id", "features") if key in settings}
-        yield from stream_smiles(path, MoleculeColumns(**known), chunk_size)
+    loader = detect_loader(path)
+    settings = dict(dataset_settings or {})
+    if str(settings.get("_target_")).rpartition(".")[2] != loader:
+        settings = {}  # column names of another format do not apply
+
+    def given(*names: str) -> dict:
+        return {name: settings[name] for name in names if name in settings}
+
+    if loader == "load_smiles":
+        columns = MoleculeColumns(**given("smiles", "target", "id", "features"))
+        yield from stream_smiles(path, columns, chunk_size)
         return
-    options = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
-    columns = select_columns(*map(settings.get, options))
-    if kind == "csv":
-        arrays = read_csv_graphs(path, settings.get("target", "label"), None, columns, need_labels=False)
-    elif kind == "dgl":
-        arrays = read_dgl_file(path, settings.get("target"), columns, need_labels=False)
+    selected = select_columns(**given("node_labels", "node_attributes", "edge_labels", "edge_attributes"))
+    if loader == "load_csv":
+        arrays = read_csv_graphs(path, columns=selected, need_labels=False, **given("target"))
+    elif loader == "load_dgl_file":
+        arrays = read_dgl_file(path, columns=selected, need_labels=False, **given("target"))
     else:
         name, root = _tu_name(path)
         raw = find_raw(name, root or settings.get("root"), settings.get("url", DEFAULT_URL))
@@ -57,28 +58,24 @@ def graph_options(dataset_settings: Mapping | None) -> GraphOptions:
     settings = dict(dataset_settings or {})
     if str(settings.get("_target_", "")).endswith("load_smiles"):
         settings["edges"] = "as_given"
-    options = ("edges", "self_loops", "node_features", "use_edge_features")
-    return GraphOptions(**{key: settings[key] for key in options if key in settings})
+    return GraphOptions(**{key: settings[key] for key in vars(GraphOptions()) if key in settings})
 
 
-def detect_format(path: str | Path) -> str:
-    """ "csv", "smiles", "dgl" or "tu"."""
-    path = Path(path).expanduser()
+def detect_loader(path: Path) -> str:
+    """The function of `egin_dgl.data` that loads this input."""
     if path.is_dir():
         if has_tables(path):
-            return "csv"
+            return "load_csv"
         if _tu_files(path):
-            return "tu"
+            return "load_tu"
         raise DataError(
             f"{path} has neither graphs.csv, nodes.csv and edges.csv nor the files of a TU dataset"
         )
-    if path.is_file():
-        if path.suffix == ".zip":
-            return "tu"
-        return "dgl" if is_dgl_file(path) else "smiles"
-    if len(path.parts) > 1 or path.suffix in SUFFIXES:
+    if path.is_file() and path.suffix != ".zip":
+        return "load_dgl_file" if is_dgl_file(path) else "load_smiles"
+    if not path.exists() and (len(path.parts) > 1 or path.suffix in SUFFIXES):
         raise DataError(f"{path}: no such file or directory")
-    return "tu"
+    return "load_tu"
 
 
 def _tu_files(directory: Path) -> list[str]:
@@ -89,9 +86,9 @@ def _tu_files(directory: Path) -> list[str]:
 
 def _tu_name(path: Path) -> tuple[str, Path | None]:
     """Name of a TU dataset, and the directory that holds it if `path` exists."""
-    path = path if not path.exists() else path.resolve()
-    if path.is_dir():
-        if path.name not in _tu_files(path):
-            raise DataError(f"{path} must be named after its dataset; rename it to {_tu_files(path)[0]}")
-        return path.name, path.parent
-    return (path.stem, path.parent) if path.is_file() else (str(path), None)
+    if not path.exists():
+        return str(path), None
+    path = path.resolve()
+    if path.is_dir() and path.name not in _tu_files(path):
+        raise DataError(f"{path} must be named after its dataset; rename it to {_tu_files(path)[0]}")
+    return path.name.removesuffix(".zip"), path.parent

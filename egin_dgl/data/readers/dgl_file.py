@@ -12,13 +12,12 @@ import torch
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.encode import GraphOptions
-from egin_dgl.data.prepare import hash_files, prepare
-from egin_dgl.data.readers.columns import ALL_COLUMNS, ColumnSelection, select_columns
-from egin_dgl.data.readers.graph_lists import graphs_to_arrays
+from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
+from egin_dgl.data.readers.columns import Selections, select_columns
+from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.readers.raw_files import GIB
-from egin_dgl.data.targets import OneColumn
-from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.data.targets import OneColumn, find_classes
+from egin_dgl.errors import DataError
 
 # The first bytes of DGL's files. DGL would read sizes from any other file, and allocate memory for them.
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")
@@ -52,26 +51,17 @@ def load_dgl_file(
     options = GraphOptions(edges, self_loops, node_features, use_edge_features)
     columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     file = Path(path).expanduser()
-    return prepare(
-        partial(read_dgl_file, file, target, columns),
-        name or file.stem,
-        options,
-        source={
-            "graphs": hash_files([file]),
-            "target": str(target),
-            "columns": [(c.labels, c.attributes) for c in columns],
-        },
-        origin=str(file),
-        labels_in=str(file),
-        cache=cache,
-    )
+    source = {
+        "graphs": hash_files(file),
+        "target": str(target),
+        "columns": [(c.labels, c.attributes) for c in columns],
+    }
+    read = partial(read_dgl_file, file, target, columns)
+    return prepare(read, name or file.stem, options, source, str(file), cache)
 
 
 def read_dgl_file(
-    path: Path,
-    target: str | None = None,
-    columns: tuple[ColumnSelection, ColumnSelection] = ALL_COLUMNS,
-    need_labels: bool = True,
+    path: Path, target: str | None = None, columns: Selections | None = None, need_labels: bool = True
 ) -> GraphArrays:
     """Read and validate all graphs of a file."""
     if not is_dgl_file(path):
@@ -79,7 +69,7 @@ def read_dgl_file(
     try:
         _run_in_fork(partial(_load, path), max_bytes=2 * GIB + 50 * path.stat().st_size)
         graphs, tensors = _load(path)
-        return graphs_to_arrays(graphs, _find_classes(path, tensors, target, need_labels), columns)
+        return graphs_to_arrays(graphs, find_classes(tensors, target, need_labels), columns)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 
@@ -129,8 +119,7 @@ def _run_in_fork(read: Callable[[], object], max_bytes: int) -> None:
     os.close(sender)
     with os.fdopen(receiver, "rb") as pipe:
         message = pipe.read().decode(errors="replace")
-    crashed = os.waitpid(child, 0)[1] != 0
-    if crashed or message:
+    if os.waitpid(child, 0)[1] != 0 or message:
         raise DataError(message or "it is damaged, DGL crashes on it; save it again")
 
 
@@ -138,33 +127,8 @@ def _limit_resources(max_bytes: int) -> None:
     import resource  # Unix only
 
     used = resource.getrusage(resource.RUSAGE_SELF)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limits = {
-        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + MAX_SECONDS,
-        resource.RLIMIT_AS: pages * resource.getpagesize() + max_bytes,
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, limit in limits.items():
-        resource.setrlimit(kind, (limit, limit))
-
-
-def _find_classes(
-    path: Path, tensors: dict[str, torch.Tensor], target: object, required: bool
-) -> torch.Tensor | None:
-    if target is not None and not isinstance(target, str):
-        raise ConfigError(f"dataset.target must be the name of one tensor, got {target}")
-    if target is None and len(tensors) == 1:
-        return next(iter(tensors.values()))
-    if target in tensors:
-        return tensors[target]
-    if not required:
-        return None
-    found = ", ".join(tensors) or "none"
-    if target is None and tensors:
-        raise ConfigError(
-            f"{path} has several tensors ({found}): select the classes with dataset.target=NAME"
-        )
-    raise DataError(
-        f"it has no classes{f' {target!r}, only {found}' if target else ''}; "
-        "save them with dgl.save_graphs(path, graphs, {'label': tensor})"
-    )
+    cpu_seconds = int(used.ru_utime + used.ru_stime) + MAX_SECONDS
+    memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + max_bytes
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,7 +1,7 @@
-"""One graph of DGL, networkx or PyG, or a SMILES string, as arrays and columns."""
+"""Graphs of DGL, networkx or PyG, and SMILES strings → GraphArrays."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dgl
@@ -9,7 +9,16 @@ import networkx as nx
 import numpy as np
 import torch
 
-from egin_dgl.data.readers.columns import ALL_COLUMNS, ColumnSelection
+from egin_dgl.data.arrays import GraphArrays, RawColumns
+from egin_dgl.data.ragged import offsets_of
+from egin_dgl.data.readers.columns import (
+    ColumnSelection,
+    Selections,
+    parse_column,
+    select_columns,
+    stack_columns,
+)
+from egin_dgl.data.targets import classes_of_objects
 from egin_dgl.errors import DataError
 
 # Fields of PyG's Data that are read by default; Data does not record which fields belong to nodes.
@@ -41,9 +50,7 @@ def kind_of(graph: object) -> str | None:
     return None
 
 
-def read_graph(
-    graph: Any, columns: tuple[ColumnSelection, ColumnSelection] = ALL_COLUMNS, molecules: str = "tu"
-) -> GraphObject:
+def read_graph(graph: Any, columns: Selections, molecules: str = "tu") -> GraphObject:
     """Read one graph with the selected columns; `molecules` names the features of SMILES strings."""
     if isinstance(graph, str):
         from egin_dgl.data.readers.molecules import read_molecule  # it imports this module, and RDKit
@@ -53,7 +60,7 @@ def read_graph(
     return readers[kind_of(graph) or ""](graph, columns[0].names, columns[1].names)
 
 
-def to_numpy(value: Any) -> Any:
+def _to_numpy(value: Any) -> Any:
     return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
 
 
@@ -62,12 +69,12 @@ def _from_dgl(graph: dgl.DGLGraph, nodes: list[str] | None, edges: list[str] | N
         raise DataError("it is heterogeneous; dgl.to_homogeneous turns types into labels")
     if graph.batch_size > 1:
         raise DataError(f"it is a batch of {graph.batch_size}; dgl.unbatch gives the graphs")
-    src, dst = (to_numpy(ends).astype(np.int64) for ends in graph.edges())
+    src, dst = (_to_numpy(ends).astype(np.int64) for ends in graph.edges())
 
     def fields(data: Mapping[str, Any], wanted: list[str] | None) -> dict[str, Any]:
         # The names of DGL's internal fields, such as _ID, start with an underscore.
         names = [name for name in data if (name[0] != "_" if wanted is None else name in wanted)]
-        return {name: to_numpy(data[name]) for name in names}
+        return {name: _to_numpy(data[name]) for name in names}
 
     return GraphObject(graph.num_nodes(), src, dst, fields(graph.ndata, nodes), fields(graph.edata, edges))
 
@@ -77,9 +84,8 @@ def _from_networkx(graph: nx.Graph, nodes: list[str] | None, edges: list[str] | 
     ends = list(graph.edges(data=True))
     src = np.array([number[u] for u, _, _ in ends], dtype=np.int64)
     dst = np.array([number[v] for _, v, _ in ends], dtype=np.int64)
-    node_columns = _attributes(
-        [data for _, data in graph.nodes(data=True)], nodes, lambda i: f"node {list(graph)[i]!r}"
-    )
+    rows = [data for _, data in graph.nodes(data=True)]
+    node_columns = _attributes(rows, nodes, lambda i: f"node {list(graph)[i]!r}")
     edge_columns = _attributes([data for _, _, data in ends], edges, lambda i: f"edge {ends[i][:2]!r}")
     if not graph.is_directed():
         back = np.flatnonzero(src != dst)  # a self-loop counts once
@@ -104,12 +110,12 @@ def _from_pyg(data: Any, nodes: list[str] | None, edges: list[str] | None) -> Gr
         raise DataError("it has no edge_index or no number of nodes")
     if getattr(data, "ptr", None) is not None:
         raise DataError("it is a batch; its to_data_list() gives the graphs")
-    src, dst = to_numpy(data.edge_index).astype(np.int64)
+    src, dst = _to_numpy(data.edge_index).astype(np.int64)
     if len(src) and not 0 <= min(src.min(), dst.min()) <= max(src.max(), dst.max()) < data.num_nodes:
         raise DataError(f"an edge ends outside the nodes 0 to {data.num_nodes - 1}")
 
     def fields(names: Sequence[str], rows: int, owner: str) -> dict[str, Any]:
-        found = {name: to_numpy(data[name]) for name in names if name in data and data[name] is not None}
+        found = {name: _to_numpy(data[name]) for name in names if name in data and data[name] is not None}
         for name, value in found.items():
             if len(value) != rows:
                 raise DataError(f"{owner} column {name!r} has {len(value)} rows for {rows} {owner}s")
@@ -118,3 +124,107 @@ def _from_pyg(data: Any, nodes: list[str] | None, edges: list[str] | None) -> Gr
     node_columns = fields(PYG_NODE_FIELDS if nodes is None else nodes, data.num_nodes, "node")
     edge_columns = fields(PYG_EDGE_FIELDS if edges is None else edges, len(src), "edge")
     return GraphObject(int(data.num_nodes), src, dst, node_columns, edge_columns, getattr(data, "y", None))
+
+
+def graphs_to_arrays(
+    graphs: Sequence,
+    labels: object = None,
+    columns: Selections | None = None,
+    ids: Sequence | None = None,
+    molecules: str = "tu",
+) -> GraphArrays:
+    """Arrays of graphs of one library, or of SMILES strings; every DataError names graph and column.
+
+    Without `labels`, the classes are those of (graph, class) pairs, as DGL's datasets give them, or PyG's ``y``.
+    """
+    graphs, columns = list(graphs), columns or select_columns()
+    if not graphs:
+        raise DataError("there are no graphs")
+    if labels is None and all(isinstance(graph, tuple) and len(graph) == 2 for graph in graphs):
+        labels, graphs = [label for _, label in graphs], [graph for graph, _ in graphs]
+    names = tuple(map(str, range(len(graphs)) if ids is None else ids))
+    if len(names) != len(graphs):
+        raise DataError(f"there are {len(graphs)} graphs and {len(names)} ids")
+    first, read = kind_of(graphs[0]), []
+    for name, graph in zip(names, graphs, strict=True):
+        kind = kind_of(graph)
+        if kind is None or kind != first:
+            needed = first or "DGLGraph, a networkx graph, PyG's Data or a SMILES string"
+            raise DataError(
+                f"graph {name} is a {kind or type(graph).__name__}, where a {needed} is needed; pass graphs of one library"
+            )
+        try:
+            read.append(read_graph(graph, columns, molecules))
+        except DataError as error:
+            raise DataError(f"graph {name}: {error}") from None
+        if read[-1].nodes == 0:
+            raise DataError(f"graph {name} has no nodes; leave it out")
+    if labels is None and all(one.label is not None for one in read):
+        labels = [one.label for one in read]
+    arrays = concat_graphs(read, names, columns)
+    classes = None if labels is None else classes_of_objects(labels, names)
+    return replace(arrays, graph_labels=classes, smiles=tuple(graphs) if first == "SMILES string" else ())
+
+
+def concat_graphs(
+    graphs: Sequence[GraphObject], names: tuple[str, ...], columns: Selections | None = None
+) -> GraphArrays:
+    """Arrays of graphs, which may be none."""
+    nodes, edges = columns or select_columns()
+    starts = offsets_of(np.array([graph.nodes for graph in graphs])).tolist()
+    none = np.zeros(0, dtype=np.int64)
+    return GraphArrays(
+        node_graph=np.repeat(np.arange(len(graphs)), np.diff(starts)),
+        src=np.concatenate([none, *(graph.src + starts[i] for i, graph in enumerate(graphs))]),
+        dst=np.concatenate([none, *(graph.dst + starts[i] for i, graph in enumerate(graphs))]),
+        graphs=len(graphs),
+        nodes=_concat_columns([(g.nodes, g.node_columns) for g in graphs], names, nodes),
+        edges=_concat_columns([(len(g.src), g.edge_columns) for g in graphs], names, edges),
+        ids=names,
+    )
+
+
+def _concat_columns(
+    graphs: list[tuple[int, Mapping[str, Any]]], names: Sequence[str], selection: ColumnSelection
+) -> RawColumns:
+    """Columns of all graphs, which must have the same ones; graphs without rows may have none."""
+    starts, owner = offsets_of(np.array([rows for rows, _ in graphs])), selection.owner
+    filled = [(name, columns) for name, (rows, columns) in zip(names, graphs, strict=True) if rows]
+    wanted = selection.names
+    if wanted is None:
+        wanted = list(dict.fromkeys(field for _, columns in filled for field in columns))
+
+    def locate(row: int) -> str:
+        graph = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"graph {names[graph]}, {owner} {row - starts[graph]}"
+
+    parsed: dict[str, tuple[str, np.ndarray]] = {}
+    for field in wanted if filled else ():
+        for name, columns in filled:
+            if field not in columns:
+                found = ", ".join(map(repr, columns)) or "none"
+                raise DataError(f"graph {name} has no {owner} column {field!r}, only {found}")
+        parts = [(name, columns[field]) for name, columns in filled]
+        for name, values in _split_columns(field, parts, owner).items():
+            if name in parsed:
+                raise DataError(f"two {owner} columns are called {name!r}; rename one")
+            parsed[name] = parse_column(values, selection.kind(field), locate, f"{owner} column {name!r}")
+    return stack_columns(int(starts[-1]), parsed)
+
+
+def _split_columns(field: str, parts: list[tuple[str, Any]], owner: str) -> dict[str, Any]:
+    """One field of all graphs; a field of several columns as field0, field1, …"""
+    if not all(isinstance(part, np.ndarray) for _, part in parts):
+        return {field: [value for _, part in parts for value in part]}
+    first, shape = parts[0][0], parts[0][1].shape
+    for name, part in parts:
+        if part.shape[1:] != shape[1:]:
+            raise DataError(
+                f"graph {name}: {owner} column {field!r} has the shape {list(part.shape)}, graph {first} has {list(shape)}"
+            )
+    values = np.concatenate([part for _, part in parts])
+    if values.ndim > 2:
+        raise DataError(f"{owner} column {field!r} has {values.ndim} dimensions; it must have one or two")
+    if values.ndim == 1 or values.shape[1] == 1:
+        return {field: values.reshape(-1)}
+    return {f"{field}{i}": column for i, column in enumerate(values.T)}

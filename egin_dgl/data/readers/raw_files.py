@@ -1,6 +1,7 @@
 """The raw files of one TU dataset in memory, read from a directory or a zip. Nothing is unpacked to disk."""
 
 import hashlib
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -46,6 +47,25 @@ class RawFiles:
             content = hashlib.sha256(self.contents[suffix]).hexdigest()
             total.update(f"{self.name}_{suffix}.txt {content}\n".encode())
         return total.hexdigest()
+
+
+def read_local(root: Path, name: str, kind: str) -> RawFiles | None:
+    """Read NAME/, NAME/raw/ or NAME.zip in a directory, if there is one; `kind` of directory, for people."""
+    for directory in (root / name, root / name / "raw"):
+        files = {suffix: directory / f"{name}_{suffix}.txt" for suffix in REQUIRED + OPTIONAL}
+        try:
+            found = {suffix: file for suffix, file in files.items() if file.exists()}
+            if (size := sum(file.stat().st_size for file in found.values())) > MAX_BYTES:
+                raise DataError(
+                    f"the files of {name} in {directory} have {size} bytes, more than {MAX_BYTES}"
+                )
+            contents = {suffix: file.read_bytes() for suffix, file in found.items()}
+        except OSError as error:
+            raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
+        if contents:
+            return RawFiles(name, f"{directory}{os.sep}", f"{directory} ({kind})", contents)
+    archive = root / f"{name}.zip"
+    return read_zip(archive, name, f"{archive} ({kind})") if archive.is_file() else None
 
 
 def read_zip(archive: Path, name: str, origin: str, max_bytes: int = MAX_BYTES) -> RawFiles:

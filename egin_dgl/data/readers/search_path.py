@@ -4,13 +4,24 @@ import importlib.util
 import logging
 import os
 import re
+import sys
 import tempfile
+import threading
+import time
+from concurrent.futures import Future, wait
 from dataclasses import replace
+from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from egin_dgl.data.readers.download import DEFAULT_URL, download
-from egin_dgl.data.readers.raw_files import MAX_BYTES, OPTIONAL, REQUIRED, RawFiles, read_zip
-from egin_dgl.errors import DataError, StorageError
+from egin_dgl.data.readers.raw_files import GIB, REQUIRED, RawFiles, read_local, read_zip
+from egin_dgl.errors import ConfigError, DataError, StorageError
+from egin_dgl.files import atomic_path
+
+DEFAULT_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
+MIN_RATE = 10 << 10  # bytes per second
 
 log = logging.getLogger(__name__)
 
@@ -32,18 +43,16 @@ def find_raw(name: str, root: str | os.PathLike | None = None, url: str | None =
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise DataError(f"{name!r} is not a dataset name: only letters, digits, '_', '-' and '.' are allowed")
     tried = []
-    root = root or os.environ.get("EGIN_DATA_ROOT")
-    if root:
-        if raw := _read_local(Path(root).expanduser(), name, "local files"):
+    if root := root or os.environ.get("EGIN_DATA_ROOT"):
+        if raw := read_local(Path(root).expanduser(), name, "local files"):
             return raw
         tried.append(f"{root} (no {name}/, {name}/raw/ or {name}.zip with TU files)")
         log.warning("%s is not in %s; searching elsewhere", name, root)
 
     cache = cache_dir() / "raw"
     try:
-        if raw := _read_local(cache, name, "cache"):
-            cached = cache / (f"{name}.zip" if ".zip:" in raw.prefix else name)
-            return replace(raw, cache_file=cached)
+        if raw := read_local(cache, name, "cache"):
+            return replace(raw, cache_file=cache / (f"{name}.zip" if ".zip:" in raw.prefix else name))
         tried.append(f"cache {cache} (not there)")
     except DataError as error:  # a damaged cache file is replaced by a new download
         log.warning("%s; searching elsewhere", error)
@@ -52,7 +61,7 @@ def find_raw(name: str, root: str | os.PathLike | None = None, url: str | None =
     # grakel's wheel has MUTAG and Cuneiform; it is located, not imported, as its import takes seconds.
     spec = importlib.util.find_spec("grakel")
     for location in (spec and spec.submodule_search_locations) or ():
-        if raw := _read_local(Path(location) / "tests" / "data", name, "bundled with grakel"):
+        if raw := read_local(Path(location) / "tests" / "data", name, "bundled with grakel"):
             return raw
     tried.append("grakel's bundled datasets (not among them)")
 
@@ -78,19 +87,101 @@ def _download_to_cache(name: str, file: Path, url: str) -> RawFiles:
             return download(name, Path(directory) / f"{name}.zip", url)
 
 
-def _read_local(root: Path, name: str, kind: str) -> RawFiles | None:
-    for directory in (root / name, root / name / "raw"):
-        files = {suffix: directory / f"{name}_{suffix}.txt" for suffix in REQUIRED + OPTIONAL}
+def download(
+    name: str,
+    target: Path,
+    url: str = DEFAULT_URL,
+    *,
+    attempts: int = 3,
+    pause: float = 1.0,
+    timeout: float = 30.0,
+    patience: float = 60.0,
+    max_bytes: int = 2 * GIB,
+) -> RawFiles:
+    """Download url/name.zip to `target`, which appears only after it was read as a complete zip of the dataset.
+
+    urllib rather than pooch: pooch neither limits the size nor retries without a known hash.
+
+    Args:
+        name: Name of the dataset.
+        target: The file to write.
+        url: Directory of the server.
+        attempts: Number of attempts if the network or the server fails.
+        pause: Seconds before the second attempt, twice as many before the third, ….
+        timeout: Seconds to wait for the next bytes.
+        patience: Seconds after which a server slower than MIN_RATE is given up.
+        max_bytes: Maximum size of the file.
+    """
+    source = f"{url.rstrip('/')}/{name}.zip"
+    if urlsplit(source).scheme not in ("http", "https"):
+        raise ConfigError(f"url must start with https:// or http://, got {url!r}")
+    for attempt in range(1, attempts + 1):
         try:
-            found = {suffix: file for suffix, file in files.items() if file.exists()}
-            if (size := sum(file.stat().st_size for file in found.values())) > MAX_BYTES:
-                raise DataError(
-                    f"the files of {name} in {directory} have {size} bytes, more than {MAX_BYTES}"
-                )
-            contents = {suffix: file.read_bytes() for suffix, file in found.items()}
-        except OSError as error:
-            raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
-        if contents:
-            return RawFiles(name, f"{directory}{os.sep}", f"{directory} ({kind})", contents)
-    archive = root / f"{name}.zip"
-    return read_zip(archive, name, f"{archive} ({kind})") if archive.is_file() else None
+            with atomic_path(target) as temporary:
+                _fetch(source, temporary, timeout, patience, max_bytes)
+                raw = read_zip(temporary, name, f"{target} (downloaded from {source})")
+                if missing := [suffix for suffix in REQUIRED if suffix not in raw.contents]:
+                    raise DataError(f"the zip has no {name}_{missing[0]}.txt")
+            return replace(raw, prefix=raw.prefix.replace(str(temporary), str(target), 1))
+        except HTTPError as error:
+            reason, retry = f"HTTP {error.code} {error.reason}", error.code >= 500 or error.code in (408, 429)
+        except (OSError, HTTPException) as error:  # time-outs and refused connections are OSErrors
+            reason, retry = f"{type(error).__name__}: {error}", True
+        except DataError as error:
+            reason, retry = str(error).replace(str(temporary), source), False
+        if not retry or attempt == attempts:
+            break
+        log.warning("%s: %s; retrying", source, reason)
+        time.sleep(pause * attempt)
+    raise DataError(f"{source}: {reason}")
+
+
+class _NoDowngrade(HTTPRedirectHandler):
+    def redirect_request(self, request, file, code, message, headers, target):
+        if urlsplit(request.full_url).scheme == "https" and urlsplit(target).scheme != "https":
+            raise DataError(f"redirected from https to {target}, which is insecure")
+        return super().redirect_request(request, file, code, message, headers, target)
+
+
+def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes: int) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    received: Future = Future()
+    total, done, stopped = None, 0, False
+    on_terminal = sys.stderr.isatty()
+
+    def receive() -> None:
+        nonlocal total, done
+        try:
+            request = Request(source, headers={"User-Agent": "egin_dgl"})
+            with build_opener(_NoDowngrade).open(request, timeout=timeout) as response:
+                total = response.length  # None if the server does not send it
+                if not on_terminal:
+                    print(f"downloading {source}", file=sys.stderr)
+                while (
+                    not stopped and max(total or 0, done) <= max_bytes and (block := response.read1(1 << 16))
+                ):
+                    done += file.write(block)
+            received.set_result(None)
+        except Exception as error:
+            received.set_exception(error)
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), disable=not on_terminal)
+    with target.open("wb") as file, bar:
+        task = bar.add_task(f"downloading {source}")
+        start = time.monotonic()
+        # In a daemon thread: each byte of a slow header is within the socket's timeout, so reading it may never end.
+        threading.Thread(target=receive, daemon=True).start()
+        while not wait([received], timeout=0.2).done:
+            bar.update(task, completed=done, total=total)
+            seconds = time.monotonic() - start
+            if seconds > patience and done < MIN_RATE * seconds:
+                stopped = True
+                raise DataError(f"the server is too slow: {done} bytes in {seconds:.0f} s")
+        received.result()
+    if max(total or 0, done) > max_bytes:
+        raise DataError(f"the file is larger than {max_bytes} bytes")
+    if total is not None and done != total:
+        raise ConnectionError(f"got {done} of {total} bytes")

@@ -6,18 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from egin_dgl.data.arrays import GraphArrays, concat_arrays
+from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.encode import GraphOptions
-from egin_dgl.data.prepare import hash_files, prepare
-from egin_dgl.data.readers.columns import object_array
-from egin_dgl.data.readers.graph_lists import concat_graphs
-from egin_dgl.data.readers.molecules import FEATURES, import_rdkit, read_molecule
-from egin_dgl.data.readers.tables import Table, read_chunks
-from egin_dgl.data.targets import Class, OneColumn, check_classes, read_classes
-from egin_dgl.errors import ConfigError, DataError
-
-CHUNK_SIZE = 4096
+from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
+from egin_dgl.data.readers.graph_objects import concat_graphs
+from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
+from egin_dgl.data.readers.tables import Table, read_chunks, read_table
+from egin_dgl.data.targets import OneColumn, check_classes, read_classes
+from egin_dgl.errors import DataError
+from egin_dgl.options import validate_options
 
 
 @dataclass(frozen=True)
@@ -25,16 +22,14 @@ class MoleculeColumns:
     """Columns of the table, and how its molecules are read; see `load_smiles`."""
 
     smiles: str = "smiles"
-    target: str = "label"
+    target: OneColumn = "label"
     id: str | None = None
     split_column: str | None = None
-    features: str = "tu"
-    on_invalid: str = "raise"
+    features: Literal["tu", "rich"] = "tu"
+    on_invalid: Literal["raise", "skip"] = "raise"
 
     def __post_init__(self) -> None:
-        for option, values in (("features", tuple(FEATURES)), ("on_invalid", ("skip", "raise"))):
-            if (value := getattr(self, option)) not in values:
-                raise ConfigError(f"dataset.{option} must be {' or '.join(values)}, got {value!r}")
+        validate_options(MoleculeColumns, vars(self), "dataset")
 
 
 def load_smiles(
@@ -70,35 +65,17 @@ def load_smiles(
     file = Path(path).expanduser()
     _, rdkit, _ = import_rdkit()
     reading = {key: str(value) for key, value in asdict(columns).items()}
-    return prepare(
-        partial(read_smiles, file, columns),
-        name or file.name.split(".")[0] or file.name,
-        options,
-        source={"molecules": hash_files([file]), "rdkit": rdkit.rdkitVersion, "columns": reading},
-        origin=str(file),
-        labels_in=f"{file}, column {target!r}",
-        cache=cache,
-    )
+    source = {"molecules": hash_files(file), "rdkit": rdkit.rdkitVersion, "columns": reading}
+    name = name or file.name.split(".")[0] or file.name
+    return prepare(partial(read_smiles, file, columns), name, options, source, str(file), cache)
 
 
 def read_smiles(path: Path, columns: MoleculeColumns) -> GraphArrays:
     """Read all molecules of a table; every DataError names the line."""
-    chunks: list[GraphArrays] = []
-    classes: list[Class] = []
-    lines: list[int] = []
-    for table in read_chunks(path, CHUNK_SIZE):
-        arrays, chunk_lines = _read_chunk(table, columns, need_labels=True)
-        chunks.append(arrays)
-        lines += chunk_lines
-        classes += [] if arrays.graph_labels is None else arrays.graph_labels.tolist()
-    arrays = concat_arrays(chunks)
-    if not arrays.graphs:
-        raise DataError(f"{path} lists no molecule that can be read")
-    check_classes(classes, lines, str(path), columns.target)
+    arrays = _read_molecules(read_table(path), columns, need_labels=True)
     if arrays.skipped:
-        arrays = arrays.with_warning(
-            f"{len(arrays.skipped)} molecule(s) skipped: {'; '.join(arrays.skipped)}"
-        )
+        skipped = f"{len(arrays.skipped)} molecule(s) skipped: {'; '.join(arrays.skipped)}"
+        return replace(arrays, warnings=(skipped,))
     return arrays
 
 
@@ -106,11 +83,11 @@ def stream_smiles(path: Path, columns: MoleculeColumns, chunk_size: int) -> Iter
     """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
     columns = replace(columns, on_invalid="skip", split_column=None)
     for table in read_chunks(path, chunk_size):
-        yield _read_chunk(table, columns, need_labels=False)[0]
+        yield _read_molecules(table, columns, need_labels=False)
 
 
-def _read_chunk(table: Table, columns: MoleculeColumns, need_labels: bool) -> tuple[GraphArrays, list[int]]:
-    """The valid molecules of some rows, and the line of each."""
+def _read_molecules(table: Table, columns: MoleculeColumns, need_labels: bool) -> GraphArrays:
+    """The valid molecules of some rows."""
     smiles = table.column(columns.smiles, "dataset.smiles")
     classes = read_classes(table, columns.target, need_labels)
     splits = None
@@ -130,11 +107,14 @@ def _read_chunk(table: Table, columns: MoleculeColumns, need_labels: bool) -> tu
             if columns.on_invalid == "raise":
                 raise DataError(f"{reason}; correct it, or skip it with dataset.on_invalid=skip") from None
             skipped.append(reason)
-    arrays = replace(
+    if need_labels and classes is not None:
+        if not rows:
+            raise DataError(f"{table.path} lists no molecule that can be read")
+        check_classes(classes[rows], table.lines[rows], table.path, columns.target)
+    return replace(
         concat_graphs(molecules, tuple(str(ids[row]) for row in rows)),
-        graph_labels=None if classes is None else object_array(classes[row] for row in rows),
+        graph_labels=None if classes is None else classes[rows],
         splits=() if splits is None else tuple(splits[rows]),
         smiles=tuple(smiles[rows]),
         skipped=tuple(skipped),
     )
-    return arrays, table.lines[rows].tolist()

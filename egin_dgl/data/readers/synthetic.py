@@ -9,7 +9,7 @@ from pydantic import Field
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.encode import GraphOptions, from_arrays
+from egin_dgl.data.prepare import GraphOptions, from_arrays
 from egin_dgl.errors import ConfigError
 from egin_dgl.options import Seed
 

@@ -2,13 +2,12 @@
 
 import csv
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -70,9 +69,9 @@ def read_chunks(path: Path, size: int | None) -> Iterator[Table]:
     """
     line = 1  # of the row being read
     try:
-        with _open_text(path) as stream:
+        with _open(path, "rt", "utf-8-sig") as stream:
             delimiter = max(DELIMITERS, key=stream.readline().count)
-        with _open_text(path) as stream:
+        with _open(path, "rt", "utf-8-sig") as stream:
             reader = csv.reader(stream, delimiter=delimiter, strict=True)
             names = [name.strip() for name in next(reader, [])]
             if not names:
@@ -145,19 +144,16 @@ def _make_table(path: Path, names: list[str], rows: list[list[str]], lines: list
     return Table(path, columns, np.array(lines, dtype=np.int64))
 
 
-def _open_text(path: Path) -> IO[str]:
-    return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig")
-
-
-def _open_bytes(path: Path) -> BinaryIO | gzip.GzipFile:
+def _open(path: Path, mode: str, encoding: str | None = None) -> IO:
     with open(path, "rb") as file:
         is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    return gzip.open(path) if is_gzip else open(path, "rb")
+    opener: Callable[..., IO] = gzip.open if is_gzip else open
+    return opener(path, mode, encoding=encoding)
 
 
 def _describe_bad_byte(path: Path) -> str:
     """The first byte that is not UTF-8, with its line."""
-    with _open_bytes(path) as file:
+    with _open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")

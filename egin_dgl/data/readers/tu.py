@@ -16,16 +16,14 @@ from typing_extensions import TypedDict
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.encode import GraphOptions
-from egin_dgl.data.prepare import prepare
-from egin_dgl.data.readers.columns import MAX_FLOAT, NUMBER
-from egin_dgl.data.readers.download import DEFAULT_URL
+from egin_dgl.data.prepare import GraphOptions, prepare
+from egin_dgl.data.readers.columns import MAX_EXACT, MAX_FLOAT, NUMBER
 from egin_dgl.data.readers.raw_files import RawFiles
-from egin_dgl.data.readers.search_path import find_raw
-from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.options import Count, Directory, ListOf, Url
+from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
+from egin_dgl.errors import DataError
+from egin_dgl.options import Count, Directory, ListOf, Url, validate_options
 
-_EXACT = 2.0**53  # a float64, as which all numbers are parsed, represents every integer below
+WIDTHS = {"A": 2, "graph_indicator": 1, "graph_labels": 1}  # columns; the other tables have any number
 
 
 class Expected(TypedDict, total=False):
@@ -59,21 +57,11 @@ def load_tu(
         cache: Use the cache of prepared datasets.
     """
     options = GraphOptions(edges, self_loops, node_features, use_edge_features)
-    if wrong := set(expect or {}) - set(Expected.__annotations__):
-        raise ConfigError(
-            f"expect has the keys graphs, classes, node_dim and edge_dim, not {', '.join(sorted(wrong))}"
-        )
+    validate_options(load_tu, {"expect": expect})
     raw = find_raw(name, root, url)
     try:
-        dataset = prepare(
-            partial(read_tu, raw),
-            name,
-            options,
-            source={"raw": raw.digest()},
-            origin=raw.origin,
-            labels_in=raw.path("graph_labels"),
-            cache=cache,
-        )
+        source = {"raw": raw.digest()}
+        dataset = prepare(partial(read_tu, raw), name, options, source, raw.origin, cache)
         _check_sizes(dataset, expect or {}, use_edge_features)
     except DataError as error:
         if raw.cache_file is None:
@@ -99,11 +87,9 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
 
     `need_labels=False` is for prediction: the _graph_labels file may be missing.
     """
-    graph_ids = _integers(raw, "graph_indicator", width=1)[:, 0]
-    ends = _integers(raw, "A", width=2)
-    labels = None
+    graph_ids, ends, labels = _read_table(raw, "graph_indicator")[:, 0], _read_table(raw, "A"), None
     if need_labels or "graph_labels" in raw.contents:
-        labels = _integers(raw, "graph_labels", width=1)[:, 0]
+        labels = _read_table(raw, "graph_labels")[:, 0]
     nodes, indicator = len(graph_ids), raw.path("graph_indicator")
 
     _raise_if(graph_ids < 1, indicator, lambda row: f"graph id {graph_ids[row]} is below 1")
@@ -118,9 +104,7 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
     _raise_if(
         np.any((ends < 1) | (ends > nodes), axis=1),
         raw.path("A"),
-        lambda row: (
-            f"edge {ends[row, 0]}, {ends[row, 1]} is outside the nodes 1 to {nodes} that {indicator} lists"
-        ),
+        lambda row: f"edge {ends[row, 0]}, {ends[row, 1]} is outside the nodes 1 to {nodes} of {indicator}",
     )
     src, dst = np.ascontiguousarray(ends.T) - 1
     present, node_graph = np.unique(graph_ids, return_inverse=True)
@@ -141,7 +125,7 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
         edges=_columns(raw, "edge", len(src), "A"),
         ids=tuple(
             map(str, present.tolist())
-        ),  # the ids of the file, also where graphs without nodes are dropped
+        ),  # those of the file, also where graphs without nodes are dropped
     )
     total = present[-1] if labels is None else len(labels)
     if total > len(present):
@@ -154,41 +138,18 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
 
 def _columns(raw: RawFiles, owner: str, rows: int, rows_of: str) -> RawColumns:
     """Optional labels and attributes of nodes or edges."""
-    tables = []
-    for suffix, read in ((f"{owner}_labels", _integers), (f"{owner}_attributes", _reals)):
-        table = read(raw, suffix) if suffix in raw.contents else None
-        if table is not None and len(table) != rows:
-            raise DataError(f"{raw.path(suffix)} has {len(table)} rows where {raw.path(rows_of)} has {rows}")
-        tables.append(table)
-    return RawColumns(rows, labels=tables[0], attributes=tables[1])
+    tables: dict[str, Any] = {}
+    for kind in ("labels", "attributes"):
+        suffix = f"{owner}_{kind}"
+        if suffix in raw.contents:
+            tables[kind] = _read_table(raw, suffix)
+            if (found := len(tables[kind])) != rows:
+                raise DataError(f"{raw.path(suffix)} has {found} rows where {raw.path(rows_of)} has {rows}")
+    return RawColumns(rows, **tables)
 
 
-def _integers(raw: RawFiles, suffix: str, width: int | None = None) -> np.ndarray:
-    table, path = _parse_table(raw, suffix), raw.path(suffix)
-    if width is not None and table.shape[1] != width:
-        raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {width} are needed")
-    # 2^53 itself is invalid, as 2^53 + 1 is parsed as it.
-    wrong = ~(np.abs(table) < _EXACT) | (table != np.floor(table))
-    _raise_if(
-        wrong.any(axis=1),
-        path,
-        lambda row: f"{table[row][wrong[row]][0]} where an integer below 2^53 is needed",
-    )
-    return table.astype(np.int64)
-
-
-def _reals(raw: RawFiles, suffix: str) -> np.ndarray:
-    table = _parse_table(raw, suffix)
-    wrong = ~(np.abs(table) <= MAX_FLOAT)
-    _raise_if(
-        wrong.any(axis=1),
-        raw.path(suffix),
-        lambda row: f"attribute {table[row][wrong[row]][0]} is not finite",
-    )
-    return table
-
-
-def _parse_table(raw: RawFiles, suffix: str) -> np.ndarray:
+def _read_table(raw: RawFiles, suffix: str) -> np.ndarray:
+    """A table of attributes as float64, any other as int64."""
     path, data = raw.path(suffix), raw.contents.get(suffix)
     if data is None:
         raise DataError(f"{path} is missing; a dataset needs _A, _graph_indicator and _graph_labels")
@@ -208,6 +169,17 @@ def _parse_table(raw: RawFiles, suffix: str) -> np.ndarray:
     # loadtxt skips blank lines, after which row and line numbers would differ.
     if len(table) != text.count("\n") + 1:
         raise _locate_fault(path, text, delimiter)
+    if table.shape[1] != WIDTHS.get(suffix, table.shape[1]):
+        raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {WIDTHS[suffix]} are needed")
+    if suffix.endswith("attributes"):
+        wrong, needed = ~(np.abs(table) <= MAX_FLOAT), "a finite number"
+    else:
+        # 2^53 itself is invalid, as 2^53 + 1 is parsed as it.
+        wrong, needed = ~(np.abs(table) < MAX_EXACT) | (table != np.floor(table)), "an integer below 2^53"
+        table = table if wrong.any() else table.astype(np.int64)
+    _raise_if(
+        np.any(wrong, axis=1), path, lambda row: f"{table[row][wrong[row]][0]} where {needed} is needed"
+    )
     return table
 
 
