@@ -10,21 +10,15 @@ from egin_dgl.data.ragged import offsets_of
 
 @dataclass(frozen=True)
 class RawColumns:
-    """Columns of nodes or edges before encoding.
+    """Columns of nodes or edges before encoding."""
 
-    Args:
-        rows: Number of nodes or edges.
-        labels: Categorical columns, :math:`(rows, k)` integers, or objects where a column holds strings.
-        attributes: Continuous columns, :math:`(rows, a)` float64.
-        label_names: One name for each label column, or none.
-        attribute_names: One name for each attribute column, or none.
-    """
-
-    rows: int = 0
-    labels: np.ndarray | None = None
-    attributes: np.ndarray | None = None
-    label_names: tuple[str, ...] = ()
-    attribute_names: tuple[str, ...] = ()
+    rows: int = 0  # number of nodes or edges
+    labels: np.ndarray | None = (
+        None  # categorical, (rows, k) integers, or objects where a column holds strings
+    )
+    attributes: np.ndarray | None = None  # continuous, (rows, a) float64
+    label_names: tuple[str, ...] = ()  # one for each label column, or none
+    attribute_names: tuple[str, ...] = ()  # one for each attribute column, or none
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -47,35 +41,22 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class GraphArrays:
-    """N nodes, E directed edges and G graphs as numpy arrays; all numbers start at 0.
+    """N nodes, E directed edges and G graphs as numpy arrays; all numbers start at 0."""
 
-    Args:
-        node_graph: The graph of each node, :math:`(N,)`, non-decreasing.
-        src: Source node of each edge, numbered across all graphs, :math:`(E,)`.
-        dst: Target node of each edge, :math:`(E,)`.
-        graphs: G.
-        graph_labels: Class of each graph, :math:`(G,)` integers or strings; None where unknown.
-        nodes: Columns of the nodes.
-        edges: Columns of the edges.
-        warnings: What the reader changed in the data.
-        ids: Name of each graph in its source; default: its number.
-        splits: Split name or fold number of each graph, where the source has one.
-        smiles: SMILES string of each molecule.
-        skipped: Entries that could not be read, each with its place and reason.
-    """
-
-    node_graph: np.ndarray
-    src: np.ndarray
-    dst: np.ndarray
-    graphs: int
-    graph_labels: np.ndarray | None = None
+    node_graph: np.ndarray  # (N,) the graph of each node, non-decreasing
+    src: np.ndarray  # (E,) source node of each edge, numbered across all graphs
+    dst: np.ndarray  # (E,) target node of each edge
+    graphs: int  # G
+    graph_labels: np.ndarray | None = (
+        None  # (G,) class of each graph: integers or strings, None where unknown
+    )
     nodes: RawColumns = field(default_factory=RawColumns)
     edges: RawColumns = field(default_factory=RawColumns)
-    warnings: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ()
-    smiles: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what the reader changed in the data
+    ids: tuple[str, ...] = ()  # (G,) name of each graph in its source; default: its number
+    splits: tuple[str, ...] = ()  # (G,) split name or fold number of each graph, where the source has one
+    smiles: tuple[str, ...] = ()  # (G,) SMILES string of each molecule
+    skipped: tuple[str, ...] = ()  # entries that could not be read, each with its place and reason
 
     def __post_init__(self) -> None:
         if not self.ids:

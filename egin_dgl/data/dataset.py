@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import dgl
 import numpy as np
@@ -22,34 +22,24 @@ Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of gra
 class DatasetInfo:
     """Sizes and names of a dataset. The first `*_attributes` feature columns are continuous, the others one-hot.
 
-    Args:
-        node_dim: Number of node features, D.
-        edge_dim: Number of edge features, Q.
-        classes: Number of classes, C.
-        name: Name of the dataset.
-        graphs: Number of graphs, G.
-        node_names, edge_names: Names of the feature columns.
-        class_names: Names of the classes.
-        node_attributes, edge_attributes: Number of continuous columns.
-        size_percentiles: Number of nodes of the training graphs at 0 %, 1 %, … 100 %.
-        mean_log_degree: Mean of log(in-degree + 1) over the nodes of the training graphs.
-
     >>> DatasetInfo(node_dim=7, edge_dim=4, classes=2)
     DatasetInfo(node_dim=7, edge_dim=4, classes=2, name='', graphs=0, node_attributes=0, edge_attributes=0, mean_log_degree=0.0)
     """
 
-    node_dim: int
-    edge_dim: int
-    classes: int
+    node_dim: int  # number of node features, D
+    edge_dim: int  # number of edge features, Q
+    classes: int  # number of classes, C
     name: str = ""
-    graphs: int = 0
-    node_names: tuple[str, ...] = field(default=(), repr=False)
+    graphs: int = 0  # number of graphs, G
+    node_names: tuple[str, ...] = field(default=(), repr=False)  # of the feature columns
     edge_names: tuple[str, ...] = field(default=(), repr=False)
     class_names: tuple[str, ...] = field(default=(), repr=False)
-    node_attributes: int = 0
+    node_attributes: int = 0  # number of continuous columns
     edge_attributes: int = 0
-    size_percentiles: tuple[int, ...] = field(default=(), repr=False)
-    mean_log_degree: float = 0.0
+    size_percentiles: tuple[int, ...] = field(
+        default=(), repr=False
+    )  # nodes of training graphs at 0 %, 1 %, … 100 %
+    mean_log_degree: float = 0.0  # mean of log(in-degree + 1) over the nodes of the training graphs
 
     @classmethod
     def from_dict(cls, record: dict) -> "DatasetInfo":
@@ -63,41 +53,26 @@ class GraphDataset:
 
     Graph i has the nodes ``node_offsets[i]:node_offsets[i + 1]`` and the edges ``edge_offsets[i]:edge_offsets[i + 1]``.
     A batch is a few index operations, on the CPU or on the GPU.
-
-    Args:
-        info: Sizes and names.
-        labels: Class of each graph, :math:`(G,)` int64; -1 where unknown.
-        node_offsets: First node of each graph, :math:`(G + 1,)` int64.
-        edge_offsets: First edge of each graph, :math:`(G + 1,)` int64.
-        src, dst: Ends of each edge, numbered across the dataset, :math:`(E,)` int64.
-        node_feats: :math:`(N, D)` float32.
-        edge_feats: :math:`(E, Q)` float32.
-        digest: sha256 of everything the dataset was made from; empty where unknown.
-        origin: Where the data come from, for people.
-        vocabulary: Encodes new graphs as these were encoded.
-        notes: What reading changed in the data, such as self-loops removed.
-        ids: Name of each graph in its source, :math:`(G,)`.
-        unseen: Labels that are not in a given vocabulary, with their counts.
-        splits: Split name or fold number of each graph, where the source has one, :math:`(G,)`.
-        smiles: SMILES string of each molecule, :math:`(G,)`.
     """
 
     info: DatasetInfo
-    labels: torch.Tensor
-    node_offsets: torch.Tensor
-    edge_offsets: torch.Tensor
-    src: torch.Tensor
+    labels: torch.Tensor  # (G,) int64, class of each graph; -1 where unknown
+    node_offsets: torch.Tensor  # (G + 1,) int64, first node of each graph
+    edge_offsets: torch.Tensor  # (G + 1,) int64, first edge of each graph
+    src: torch.Tensor  # (E,) int64, ends of each edge, numbered across the dataset
     dst: torch.Tensor
-    node_feats: torch.Tensor
-    edge_feats: torch.Tensor
-    digest: str = ""
-    origin: str = ""
-    vocabulary: Vocabulary | None = None
-    notes: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    unseen: Mapping[str, int] = field(default_factory=dict)
-    splits: tuple[str, ...] = ()
-    smiles: tuple[str, ...] = ()
+    node_feats: torch.Tensor  # (N, D) float32
+    edge_feats: torch.Tensor  # (E, Q) float32
+    digest: str = ""  # sha256 of everything the dataset was made from; empty where unknown
+    origin: str = ""  # where the data come from, for people
+    vocabulary: Vocabulary | None = None  # encodes new graphs as these were encoded
+    notes: tuple[str, ...] = ()  # what reading changed in the data, such as self-loops removed
+    ids: tuple[str, ...] = ()  # (G,) name of each graph in its source
+    unseen: Mapping[str, int] = field(
+        default_factory=dict
+    )  # labels that are not in a given vocabulary, counted
+    splits: tuple[str, ...] = ()  # (G,) split name or fold number of each graph, where the source has one
+    smiles: tuple[str, ...] = ()  # (G,) SMILES string of each molecule
 
     @classmethod
     def from_graphs(
@@ -184,24 +159,17 @@ class GraphDataset:
         edge_names: Sequence[str] | None = None,
     ) -> "GraphDataset":
         """The same graphs with other features; pass names where the number of columns changes."""
-        node_feats = self.node_feats if node_feats is None else node_feats
-        edge_feats = self.edge_feats if edge_feats is None else edge_feats
-        node_names = tuple(self.info.node_names if node_names is None else node_names)
-        edge_names = tuple(self.info.edge_names if edge_names is None else edge_names)
-        for feats, old, names in (
-            (node_feats, self.node_feats, node_names),
-            (edge_feats, self.edge_feats, edge_names),
-        ):
-            if feats.shape != (len(old), len(names)):
-                raise ValueError(f"features must be {(len(old), len(names))}, got {tuple(feats.shape)}")
-        info = replace(
-            self.info,
-            node_names=node_names,
-            edge_names=edge_names,
-            node_dim=len(node_names),
-            edge_dim=len(edge_names),
-        )
-        return replace(self, info=info, node_feats=node_feats, edge_feats=edge_feats)
+        feats: dict[str, Any] = {}
+        info: dict[str, Any] = {}
+        for side, given, names in (("node", node_feats, node_names), ("edge", edge_feats, edge_names)):
+            old = getattr(self, f"{side}_feats")
+            new = old if given is None else given
+            columns = tuple(getattr(self.info, f"{side}_names") if names is None else names)
+            if new.shape != (len(old), len(columns)):
+                raise ValueError(f"features must be {(len(old), len(columns))}, got {tuple(new.shape)}")
+            feats[f"{side}_feats"] = new
+            info |= {f"{side}_names": columns, f"{side}_dim": len(columns)}
+        return replace(self, info=replace(self.info, **info), **feats)
 
     def with_training_statistics(self, train_indices: Indices) -> "GraphDataset":
         """The same dataset; sizes and degrees in its info are those of the training graphs only."""

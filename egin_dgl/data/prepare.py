@@ -56,15 +56,9 @@ def from_arrays(
     digest: str = "",
     origin: str = "",
 ) -> GraphDataset:
-    """Encode raw graphs as a dataset.
+    """Encode raw graphs as a dataset, with the vocabulary and classes of a training set or, by default, their own.
 
-    Args:
-        arrays: The raw graphs.
-        name: Name of the dataset.
-        options: Default: ``GraphOptions()``.
-        vocabulary: Vocabulary of a training set; default: fitted on these graphs.
-        class_names: Classes of a training set; other classes get the label -1. Default: those that occur.
-        digest, origin: Recorded in the dataset.
+    Classes that are not among `class_names` get the label -1. `digest` and `origin` are recorded in the dataset.
     """
     options = options or GraphOptions()
     arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
@@ -111,15 +105,9 @@ def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:
 def prepare(
     read: Callable[[], GraphArrays], name: str, options: GraphOptions, source: dict, origin: str, cache: bool
 ) -> GraphDataset:
-    """Read and encode a dataset, or load it from the cache.
+    """Read and encode a dataset, or load it from the cache if `cache`.
 
-    Args:
-        read: Reads the raw graphs.
-        name: Name of the dataset.
-        options: How raw graphs become a dataset.
-        source: Everything the result of `read` depends on, such as the hash of a file.
-        origin: Where the data come from, for people.
-        cache: False neither reads nor writes the cache.
+    `source` is everything the result of `read` depends on, such as the hash of a file; `origin` is for people.
     """
     content = {"format": ENCODING_VERSION, **source, **asdict(options)}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -142,9 +130,7 @@ def hash_files(*paths: Path) -> str:
     total = hashlib.sha256()
     for path in paths:
         try:
-            with open(path, "rb") as file:
-                while block := file.read(1 << 20):
-                    total.update(block)
+            total.update(path.read_bytes())
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from None
         total.update(b"\0")

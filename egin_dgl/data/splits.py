@@ -27,29 +27,19 @@ class Split:
     test: np.ndarray
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.train)} train, {len(self.validation)} validation, {len(self.test)} test"
-        return f"Split({sizes})"
+        return f"Split({len(self.train)} train, {len(self.validation)} validation, {len(self.test)} test)"
 
 
 @dataclass(frozen=True, repr=False)
 class Folds:
-    """k folds, possibly repeated: each k consecutive entries of `indices` are a partition of all graphs.
+    """k folds, possibly repeated: each k consecutive entries of `indices` are a partition of all graphs."""
 
-    Args:
-        dataset: Name of the dataset.
-        seed: Seed of the random order.
-        labels_hash: `hash_labels` of the dataset.
-        k: Number of folds of one repetition.
-        indices: Sorted graph indices of each fold.
-        fixed: A single split; `indices` are the test, validation (if any) and training sets.
-    """
-
-    dataset: str
-    seed: int
-    labels_hash: str
-    k: int
-    indices: tuple[np.ndarray, ...]
-    fixed: bool = False
+    dataset: str  # its name
+    seed: int  # of the random order
+    labels_hash: str  # `hash_labels` of the dataset
+    k: int  # number of folds of one repetition
+    indices: tuple[np.ndarray, ...]  # sorted graph indices of each fold
+    fixed: bool = False  # a single split; `indices` are the test, validation (if any) and training sets
 
     def __repr__(self) -> str:
         times = f" {self.repeats} times" if self.repeats > 1 else ""
@@ -207,8 +197,6 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
         seed, k = operator.index(record["seed"]), operator.index(record["k"])
         fixed = record.get("fixed", False) is True
         folds = Folds(str(record["dataset"]), seed, str(record["labels_hash"]), k, indices, fixed)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such folds file") from None
     except OSError as error:
         raise DataError(f"cannot read the folds file {path}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:

@@ -1,8 +1,9 @@
 """Labels and attributes → feature vectors, and the vocabulary that encodes new graphs in the same way."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +19,13 @@ MAX_BYTES = 4 * GIB  # of one feature matrix
 class FeatureColumns:
     """Encoding of one feature matrix: attributes ‖ one-hot of each label column over its sorted distinct values.
 
-    Args:
-        source: "data" (labels and attributes of the input), "degree" (the in-degree as one label column) or
-            "constant" (a single 1).
-        attributes: Number of attribute columns.
-        labels: Known values of each label column.
-        attribute_names, label_names: Names of the input's columns, if any; new data are then matched by name.
+    The source is "data" (labels and attributes of the input), "degree" (the in-degree as one label column) or
+    "constant" (a single 1). If the columns have names, new data are matched by name.
     """
 
     source: str = "constant"
-    attributes: int = 0
-    labels: tuple[tuple[int | str, ...], ...] = ()
+    attributes: int = 0  # number of attribute columns
+    labels: tuple[tuple[int | str, ...], ...] = ()  # known values of each label column
     attribute_names: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
 
@@ -53,20 +50,16 @@ class FeatureColumns:
         if self.source == "constant":
             return ("constant",)
         names = list(self.attribute_names or (f"attribute{i}" for i in range(self.attributes)))
-        for column, values in zip(self._label_names(), self.labels, strict=True):
-            names += [f"{column}={value}" for value in values]
-        return tuple(names)
+        return (*names, *(f"{name}={value}" for name, known in self._known() for value in known))
 
-    def _label_names(self) -> tuple[str, ...]:
-        if self.source == "degree":
-            return ("degree",)
-        return self.label_names or tuple(f"label{i}" for i in range(len(self.labels)))
+    def _known(self) -> list[tuple[str, tuple[int | str, ...]]]:
+        """Name and known values of each label column."""
+        names: Sequence[str] = self.label_names or [f"label{i}" for i in range(len(self.labels))]
+        names = ("degree",) if self.source == "degree" else names
+        return list(zip(names, self.labels, strict=True))
 
     def encode(self, columns: RawColumns, kind: str = "node") -> tuple[np.ndarray, dict[str, int], list[str]]:
-        """Features (rows, dim) float32, the count of each unknown label, and notes.
-
-        The one-hot block of an unknown label is zero.
-        """
+        """Features (rows, dim) float32, the count of each unknown label (its one-hot block is zero), and notes."""
         dim = len(self.names)
         if (size := columns.rows * dim * 4) > MAX_BYTES:
             raise DataError(
@@ -80,7 +73,7 @@ class FeatureColumns:
         for number, column in enumerate(attributes):
             matrix[:, number] = column
         start, unseen = self.attributes, dict[str, int]()
-        for name, known, column in zip(self._label_names(), self.labels, labels, strict=True):
+        for (name, known), column in zip(self._known(), labels, strict=True):
             values, index = unique_labels(column)
             # A column of integers is one of strings if another graph has a string in it, and vice versa.
             position: dict[int | str, int] = {str(value): i for i, value in enumerate(known)}
@@ -92,6 +85,10 @@ class FeatureColumns:
             counts = np.bincount(index, minlength=len(values))
             unseen |= {f"{name}={values[i]}": int(counts[i]) for i, place in enumerate(found) if place < 0}
             start += len(known)
+        if unseen:
+            shown = ", ".join(f"{name} ({count})" for name, count in list(unseen.items())[:10])
+            more = f" and {len(unseen) - 10} others" if len(unseen) > 10 else ""
+            notes.append(f"{sum(unseen.values())} {kind} label(s) not in the vocabulary: {shown}{more}")
         return matrix, unseen, notes
 
     def _match(self, columns: RawColumns, kind: str) -> tuple[list[np.ndarray], list[np.ndarray], list[str]]:
@@ -123,8 +120,8 @@ class Encoded:
 
     node_feats: np.ndarray
     edge_feats: np.ndarray
-    unseen: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    unseen: Mapping[str, int]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -160,34 +157,27 @@ class Vocabulary:
         nodes = _degrees(arrays) if self.node.source == "degree" else arrays.nodes
         node_feats, unseen_nodes, node_notes = self.node.encode(nodes)
         edge_feats, unseen_edges, edge_notes = self.edge.encode(arrays.edges, "edge")
-        notes, unseen = [*node_notes, *edge_notes], dict[str, int]()
-        for kind, counts in (("node", unseen_nodes), ("edge", unseen_edges)):
-            unseen |= {f"{kind} {name}": count for name, count in counts.items()}
-            if counts:
-                shown = ", ".join(f"{name} ({count})" for name, count in list(counts.items())[:10])
-                more = f" and {len(counts) - 10} others" if len(counts) > 10 else ""
-                notes.append(f"{sum(counts.values())} {kind} label(s) not in the vocabulary: {shown}{more}")
-        return Encoded(node_feats, edge_feats, unseen, tuple(notes))
+        unseen = {f"node {name}": count for name, count in unseen_nodes.items()}
+        unseen |= {f"edge {name}": count for name, count in unseen_edges.items()}
+        return Encoded(node_feats, edge_feats, unseen, (*node_notes, *edge_notes))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
+        keys = [field.name for field in fields(FeatureColumns)]
         try:
-            sides = {
-                side: FeatureColumns(
-                    str(value["source"]),
-                    int(value["attributes"]),
-                    tuple(map(tuple, value["labels"])),
-                    tuple(value["attribute_names"]),
-                    tuple(value["label_names"]),
-                )
-                for side, value in json.loads(text).items()
-            }
-            return cls(**sides)
+            sides = json.loads(text).items()
+            return cls(
+                **{side: FeatureColumns(**{key: _tuples(own[key]) for key in keys}) for side, own in sides}
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"not a feature vocabulary: {error}") from error
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _degrees(arrays: GraphArrays) -> RawColumns:

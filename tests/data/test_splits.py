@@ -99,7 +99,7 @@ def test_saved_folds_are_validated(tmp_path, cuneiform_labels):
     path.write_text(path.read_text()[:100])
     with pytest.raises(DataError, match="not a folds file"):
         load_folds(path, cuneiform_labels, "Cuneiform")
-    with pytest.raises(DataError, match="no such folds file"):
+    with pytest.raises(DataError, match="cannot read the folds file .*: No such file"):
         load_folds(tmp_path / "none.json", cuneiform_labels)
 
 
@@ -151,7 +151,7 @@ def test_invalid_folds_files(tmp_path, change, message):
 def test_unreadable_folds_files(tmp_path):
     with pytest.raises(DataError, match="cannot read the folds file .*: Is a directory"):
         load_folds(tmp_path, LABELS)
-    with pytest.raises(DataError, match="no such folds file"):
+    with pytest.raises(DataError, match="cannot read the folds file .*: No such file"):
         load_folds(tmp_path / "none.json", LABELS)
     with pytest.raises(ConfigError, match="cv.folds_file must be the path of a folds.json, got 5"):
         load_folds(5, LABELS)

@@ -158,7 +158,7 @@ BAD = {
     ),
     "few graph labels": (
         {"graph_labels": "1\n"},
-        "T_graph_indicator.txt, line 4: graph id 2, but ./T_graph_labels.txt has only 1",
+        "T_graph_indicator.txt, line 4: graph id 2, but the file of graph labels has only 1",
     ),
     "node 0": ({"A": "1, 2\n0, 1\n"}, "T_A.txt, line 2: edge 0, 1 is outside the nodes 1 to 5"),
     "node above": ({"A": "1, 2\n2, 1\n6, 5\n"}, "T_A.txt, line 3: edge 6, 5 is outside the nodes 1 to 5"),

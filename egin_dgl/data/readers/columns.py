@@ -86,14 +86,7 @@ def stack_columns(rows: int, columns: Mapping[str, tuple[str, np.ndarray]]) -> R
 def parse_column(
     values: Sequence | np.ndarray, kind: str | None, locate: Locate, column: str
 ) -> tuple[str, np.ndarray]:
-    """("label", integers or objects) or ("attribute", float64).
-
-    Args:
-        values: The column, one value for each row.
-        kind: "label" or "attribute"; None decides by the type of the values.
-        locate: The place of a row, for messages.
-        column: Name of the column, for messages.
-    """
+    """("label", integers or objects) or ("attribute", float64); `kind` None decides by the type of the values."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
         kind = kind or ("attribute" if values.dtype.kind == "f" else "label")
         if kind == "label" and values.dtype.kind in "iu" and values.dtype != np.uint64:

@@ -84,7 +84,7 @@ def read_csv_graphs(
     if not len(ids):
         raise DataError(f"{graphs.path} lists no graphs")
     index = pd.Index(ids)
-    graphs.raise_if(index.duplicated(), lambda row: f"graph {ids[row]!r} is listed twice")
+    graphs.raise_if(index.duplicated(), "graph {!r} is listed twice", ids)
     classes, splits = read_classes(graphs, target, need_labels), ()
     if need_labels and classes is not None:
         check_classes(classes, graphs.lines, graphs.path, target)
@@ -93,13 +93,12 @@ def read_csv_graphs(
 
     node_graph, edge_graph = (_graph_numbers(table, index) for table in (nodes, edges))
     empty = np.bincount(node_graph, minlength=len(ids)) == 0
-    graphs.raise_if(empty, lambda row: f"graph {ids[row]!r} has no node in {nodes.path.name}")
+    graphs.raise_if(empty, "graph {!r} has no node in nodes.csv", ids)
     names, *ends = nodes.filled_column("node"), edges.filled_column("source"), edges.filled_column("target")
     codes, known = pd.factorize(np.concatenate([names, *ends]))
     # A node is identified by its graph and its name.
     key = node_graph * len(known) + codes[: len(nodes)]
-    twice = pd.Index(key).duplicated()
-    nodes.raise_if(twice, lambda row: f"node {names[row]!r} is listed twice in this graph")
+    nodes.raise_if(pd.Index(key).duplicated(), "node {!r} is listed twice in this graph", names)
     order = np.argsort(node_graph, kind="stable")
     index = pd.Index(key[order])
     src, dst = (
@@ -107,9 +106,7 @@ def read_csv_graphs(
         for own in np.split(codes[len(nodes) :], 2)
     )
     for column, texts, end in (("source", ends[0], src), ("target", ends[1], dst)):
-        if len(rows := np.flatnonzero(end < 0)):
-            where = f"graph {ids[edge_graph[rows[0]]]!r} in {nodes.path.name}"
-            raise DataError(f"{edges.locate(rows[0])}: {column} {texts[rows[0]]!r} is not a node of {where}")
+        edges.raise_if(end < 0, f"{column} {{!r}} is not a node of graph {{!r}}", texts, ids[edge_graph])
     return GraphArrays(
         node_graph=node_graph[order],
         src=src,
@@ -126,7 +123,7 @@ def read_csv_graphs(
 def _graph_numbers(table: Table, index: pd.Index) -> np.ndarray:
     texts = table.filled_column("graph")
     number = index.get_indexer(pd.Index(texts, dtype=object)).astype(np.int64)
-    table.raise_if(number < 0, lambda row: f"graph {texts[row]!r} is not in graphs.csv")
+    table.raise_if(number < 0, "graph {!r} is not in graphs.csv", texts)
     return number
 
 

@@ -9,7 +9,7 @@ from egin_dgl.data.readers.columns import select_columns
 from egin_dgl.data.readers.csv_graphs import has_tables, read_csv_graphs
 from egin_dgl.data.readers.dgl_file import is_dgl_file, read_dgl_file
 from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
-from egin_dgl.data.readers.smiles import MoleculeColumns, stream_smiles
+from egin_dgl.data.readers.smiles import stream_smiles
 from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
 
@@ -19,14 +19,11 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".gz", ".bin", ".zip")
 def open_graphs(
     path: str | Path, dataset_settings: Mapping | None = None, chunk_size: int = 1024
 ) -> Iterator[GraphArrays]:
-    """Read graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset.
+    """Read graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset, at most `chunk_size` at a time.
 
-    Args:
-        path: The input; its format is detected.
-        dataset_settings: ``dataset`` settings of the run that predicts: columns are selected as in training, if the
-            training data had the same format.
-        chunk_size: Graphs per chunk. A table of SMILES is read chunk by chunk, other inputs as a whole. A chunk may be
-            empty if none of its molecules could be read; see `GraphArrays.skipped`.
+    Columns are selected by the ``dataset`` settings of the run that predicts, if its training data had the same format.
+    Only a table of SMILES is read chunk by chunk; a chunk is empty if none of its molecules could be read, see
+    `GraphArrays.skipped`.
     """
     path = Path(path).expanduser()
     loader = detect_loader(path)
@@ -38,8 +35,7 @@ def open_graphs(
         return {name: settings[name] for name in names if name in settings}
 
     if loader == "load_smiles":
-        columns = MoleculeColumns(**given("smiles", "target", "id", "features"))
-        yield from stream_smiles(path, columns, chunk_size)
+        yield from stream_smiles(path, chunk_size, **given("smiles", "target", "id", "features"))
         return
     selected = select_columns(**given("node_labels", "node_attributes", "edge_labels", "edge_attributes"))
     if loader == "load_csv":

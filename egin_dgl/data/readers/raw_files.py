@@ -20,21 +20,13 @@ MAX_RATIO, SMALL_ARCHIVE = 100, GIB // 4
 
 @dataclass(frozen=True)
 class RawFiles:
-    """The bytes of one TU dataset by suffix (`"A"` is NAME_A.txt).
-
-    Args:
-        name: Name of the dataset.
-        prefix: Precedes a file name in messages: "/x/MUTAG/" or "/x/MUTAG.zip:MUTAG/".
-        origin: Where the files come from, for people.
-        contents: Bytes of each file.
-        cache_file: The file or directory of the cache that holds them, if any.
-    """
+    """The bytes of one TU dataset by suffix (`"A"` is NAME_A.txt)."""
 
     name: str
-    prefix: str
-    origin: str
+    prefix: str  # precedes a file name in messages: "/x/MUTAG/" or "/x/MUTAG.zip:MUTAG/"
+    origin: str  # where the files come from, for people
     contents: Mapping[str, bytes]
-    cache_file: Path | None = None
+    cache_file: Path | None = None  # the file or directory of the cache that holds them
 
     def path(self, suffix: str) -> str:
         """Path of NAME_suffix.txt, for messages."""

@@ -32,12 +32,9 @@ def cache_dir() -> Path:
 
 
 def find_raw(name: str, root: str | os.PathLike | None = None, url: str | None = DEFAULT_URL) -> RawFiles:
-    """Find the raw files of a TU dataset, or download them.
+    """Find the raw files of a TU dataset in `root` (default: EGIN_DATA_ROOT) and elsewhere, or download them.
 
-    Args:
-        name: Name of the dataset.
-        root: Directory with NAME/, NAME/raw/ or NAME.zip; default: EGIN_DATA_ROOT.
-        url: Where NAME.zip is downloaded from as a last resort; None forbids it.
+    A root has NAME/, NAME/raw/ or NAME.zip. `url` None forbids a download.
     """
     # The name becomes part of a path and of a URL.
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
@@ -100,17 +97,9 @@ def download(
 ) -> RawFiles:
     """Download url/name.zip to `target`, which appears only after it was read as a complete zip of the dataset.
 
+    A failing network or server gets several attempts, with a pause of that many seconds, twice as many, …. The socket's
+    timeout is `timeout`; after `patience` seconds, a server slower than MIN_RATE is given up.
     urllib rather than pooch: pooch neither limits the size nor retries without a known hash.
-
-    Args:
-        name: Name of the dataset.
-        target: The file to write.
-        url: Directory of the server.
-        attempts: Number of attempts if the network or the server fails.
-        pause: Seconds before the second attempt, twice as many before the third, ….
-        timeout: Seconds to wait for the next bytes.
-        patience: Seconds after which a server slower than MIN_RATE is given up.
-        max_bytes: Maximum size of the file.
     """
     source = f"{url.rstrip('/')}/{name}.zip"
     if urlsplit(source).scheme not in ("http", "https"):

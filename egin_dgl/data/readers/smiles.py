@@ -1,10 +1,9 @@
 """A table of molecules as SMILES, whole for training or in chunks for prediction."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
@@ -15,21 +14,6 @@ from egin_dgl.data.readers.tables import Table, read_chunks, read_table
 from egin_dgl.data.targets import OneColumn, check_classes, read_classes
 from egin_dgl.errors import DataError
 from egin_dgl.options import validate_options
-
-
-@dataclass(frozen=True)
-class MoleculeColumns:
-    """Columns of the table, and how its molecules are read; see `load_smiles`."""
-
-    smiles: str = "smiles"
-    target: OneColumn = "label"
-    id: str | None = None
-    split_column: str | None = None
-    features: Literal["tu", "rich"] = "tu"
-    on_invalid: Literal["raise", "skip"] = "raise"
-
-    def __post_init__(self) -> None:
-        validate_options(MoleculeColumns, vars(self), "dataset")
 
 
 def load_smiles(
@@ -61,60 +45,67 @@ def load_smiles(
         cache: Use the cache of prepared datasets.
     """
     options = GraphOptions("as_given", self_loops, node_features, use_edge_features)
-    columns = MoleculeColumns(smiles, target, id, split_column, features, on_invalid)
+    columns: dict[str, Any] = {
+        "smiles": smiles,
+        "target": target,
+        "id": id,
+        "split_column": split_column,
+        "features": features,
+        "on_invalid": on_invalid,
+    }
+    validate_options(load_smiles, columns, "dataset")
     file = Path(path).expanduser()
     _, rdkit, _ = import_rdkit()
-    reading = {key: str(value) for key, value in asdict(columns).items()}
+    reading = {key: str(value) for key, value in columns.items()}
     source = {"molecules": hash_files(file), "rdkit": rdkit.rdkitVersion, "columns": reading}
     name = name or file.name.split(".")[0] or file.name
-    return prepare(partial(read_smiles, file, columns), name, options, source, str(file), cache)
+    return prepare(
+        lambda: read_molecules(read_table(file), **columns), name, options, source, str(file), cache
+    )
 
 
-def read_smiles(path: Path, columns: MoleculeColumns) -> GraphArrays:
-    """Read all molecules of a table; every DataError names the line."""
-    arrays = _read_molecules(read_table(path), columns, need_labels=True)
-    if arrays.skipped:
-        skipped = f"{len(arrays.skipped)} molecule(s) skipped: {'; '.join(arrays.skipped)}"
-        return replace(arrays, warnings=(skipped,))
-    return arrays
-
-
-def stream_smiles(path: Path, columns: MoleculeColumns, chunk_size: int) -> Iterator[GraphArrays]:
+def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
     """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
-    columns = replace(columns, on_invalid="skip", split_column=None)
     for table in read_chunks(path, chunk_size):
-        yield _read_molecules(table, columns, need_labels=False)
+        yield read_molecules(table, **columns, on_invalid="skip", need_labels=False)
 
 
-def _read_molecules(table: Table, columns: MoleculeColumns, need_labels: bool) -> GraphArrays:
-    """The valid molecules of some rows."""
-    smiles = table.column(columns.smiles, "dataset.smiles")
-    classes = read_classes(table, columns.target, need_labels)
-    splits = None
-    if columns.split_column is not None:
-        splits = table.filled_column(columns.split_column, "dataset.split_column")
-    if columns.id is not None:
-        ids = table.column(columns.id, "dataset.id")
-    else:
-        ids = table.columns.get("id", table.lines.astype(str))
+def read_molecules(
+    table: Table,
+    smiles: str = "smiles",
+    target: str = "label",
+    id: str | None = None,
+    split_column: str | None = None,
+    features: str = "tu",
+    on_invalid: str = "raise",
+    need_labels: bool = True,
+) -> GraphArrays:
+    """The valid molecules of a table, see `load_smiles`; every DataError names the line."""
+    texts = table.column(smiles, "dataset.smiles")
+    classes = read_classes(table, target, need_labels)
+    splits = None if split_column is None else table.filled_column(split_column, "dataset.split_column")
+    ids = table.columns.get("id", table.lines.astype(str)) if id is None else table.column(id, "dataset.id")
     rows, molecules, skipped = [], [], []
-    for row, text in enumerate(smiles):
+    for row, text in enumerate(texts):
         try:
-            molecules.append(read_molecule(text, columns.features))
+            molecules.append(read_molecule(text, features))
             rows.append(row)
         except DataError as error:
             reason = f"{table.locate(row)}: molecule {ids[row]!r}: {error}"
-            if columns.on_invalid == "raise":
+            if on_invalid == "raise":
                 raise DataError(f"{reason}; correct it, or skip it with dataset.on_invalid=skip") from None
             skipped.append(reason)
+    notes: tuple[str, ...] = ()
     if need_labels and classes is not None:
         if not rows:
             raise DataError(f"{table.path} lists no molecule that can be read")
-        check_classes(classes[rows], table.lines[rows], table.path, columns.target)
+        check_classes(classes[rows], table.lines[rows], table.path, target)
+        notes = (f"{len(skipped)} molecule(s) skipped: {'; '.join(skipped)}",) if skipped else ()
     return replace(
         concat_graphs(molecules, tuple(str(ids[row]) for row in rows)),
         graph_labels=None if classes is None else classes[rows],
         splits=() if splits is None else tuple(splits[rows]),
-        smiles=tuple(smiles[rows]),
+        warnings=notes,
+        smiles=tuple(texts[rows]),
         skipped=tuple(skipped),
     )

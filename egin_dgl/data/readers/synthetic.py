@@ -51,7 +51,10 @@ def bonds(
     edges, labels, atoms, owners, start = [], [], [], [], 0
     for graph in range(graphs):
         ring, pendants = shapes[graph // 2 % skeletons]
-        bond = _alternating(ring, rng) if graph % 2 == 0 else _scrambled(ring, rng)
+        if graph % 2 == 0:
+            bond = np.where(np.arange(ring) % 2 == rng.integers(2), DOUBLE, SINGLE)
+        else:
+            bond = _scrambled(ring, rng)
         size = ring + len(pendants)
         cycle = np.stack([np.arange(ring), (np.arange(ring) + 1) % ring])
         edges.append(start + np.concatenate([cycle, np.stack([pendants, np.arange(ring, size)])], axis=1))
@@ -82,10 +85,6 @@ def _skeleton(number: int, rng: np.random.Generator) -> tuple[int, np.ndarray]:
     """Ring size, and the ring atoms with a pendant atom: 1 to 3, so that both atom labels occur."""
     ring = 6 + 2 * (number % 4)
     return ring, np.sort(rng.choice(ring, size=rng.integers(1, 4), replace=False))
-
-
-def _alternating(ring: int, rng: np.random.Generator) -> np.ndarray:
-    return np.where(np.arange(ring) % 2 == rng.integers(2), DOUBLE, SINGLE)
 
 
 def _scrambled(ring: int, rng: np.random.Generator) -> np.ndarray:

@@ -43,17 +43,18 @@ class Table:
     def filled_column(self, name: str, option: str = "") -> np.ndarray:
         """A column without empty cells."""
         texts = self.column(name, option)
-        self.raise_if(texts == "", lambda row: f"no value in column {name!r}")
+        self.raise_if(texts == "", f"no value in column {name!r}")
         return texts
 
     def locate(self, row: int) -> str:
         return f"{self.path}, line {self.lines[row]}"
 
-    def raise_if(self, wrong: np.ndarray, describe: Callable[[int], str]) -> None:
-        """Raise a DataError for the first row where `wrong` (rows,) is True."""
+    def raise_if(self, wrong: np.ndarray, problem: str, *columns: np.ndarray) -> None:
+        """Raise a DataError for the first row where `wrong` (rows,) is True, with its values in `columns`."""
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise DataError(f"{self.locate(row)}: {describe(row)}")
+            values = [column[row] for column in columns]
+            raise DataError(f"{self.locate(row)}: {problem.format(*values) if values else problem}")
 
 
 def read_table(path: Path) -> Table:

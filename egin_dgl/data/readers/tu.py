@@ -7,7 +7,7 @@ attributes of nodes and edges with any number of columns.
 
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -90,31 +90,20 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
     graph_ids, ends, labels = _read_table(raw, "graph_indicator")[:, 0], _read_table(raw, "A"), None
     if need_labels or "graph_labels" in raw.contents:
         labels = _read_table(raw, "graph_labels")[:, 0]
-    nodes, indicator = len(graph_ids), raw.path("graph_indicator")
-
-    _raise_if(graph_ids < 1, indicator, lambda row: f"graph id {graph_ids[row]} is below 1")
-    _raise_if(
-        np.diff(graph_ids, prepend=graph_ids[:1]) < 0,
-        indicator,
-        lambda row: f"graph id {graph_ids[row]} after {graph_ids[row - 1]}, ids must not decrease",
-    )
+    nodes, indicator, edges = len(graph_ids), raw.path("graph_indicator"), raw.path("A")
+    _raise_if(graph_ids < 1, indicator, "graph id {} is below 1", graph_ids)
+    before = np.concatenate([graph_ids[:1], graph_ids[:-1]])
+    _raise_if(graph_ids < before, indicator, "graph id {} after {}, ids must not decrease", graph_ids, before)
     if labels is not None:
-        rows = f"but {raw.path('graph_labels')} has only {len(labels)} rows"
-        _raise_if(graph_ids > len(labels), indicator, lambda row: f"graph id {graph_ids[row]}, {rows}")
-    _raise_if(
-        np.any((ends < 1) | (ends > nodes), axis=1),
-        raw.path("A"),
-        lambda row: f"edge {ends[row, 0]}, {ends[row, 1]} is outside the nodes 1 to {nodes} of {indicator}",
-    )
+        rows = f"but the file of graph labels has only {len(labels)} rows"
+        _raise_if(graph_ids > len(labels), indicator, f"graph id {{}}, {rows}", graph_ids)
+    outside = np.any((ends < 1) | (ends > nodes), axis=1)
+    _raise_if(outside, edges, f"edge {{}}, {{}} is outside the nodes 1 to {nodes}", *ends.T)
     src, dst = np.ascontiguousarray(ends.T) - 1
+    # Graphs without nodes are dropped; the others keep their numbers as ids.
     present, node_graph = np.unique(graph_ids, return_inverse=True)
-    _raise_if(
-        node_graph[src] != node_graph[dst],
-        raw.path("A"),
-        lambda row: (
-            f"edge {ends[row, 0]}, {ends[row, 1]} joins graphs {graph_ids[src[row]]} and {graph_ids[dst[row]]}"
-        ),
-    )
+    owners = graph_ids[src], graph_ids[dst]
+    _raise_if(owners[0] != owners[1], edges, "edge {}, {} joins graphs {} and {}", *ends.T, *owners)
     arrays = GraphArrays(
         node_graph=node_graph,
         src=src,
@@ -123,9 +112,7 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
         graph_labels=labels if labels is None else labels[present - 1],
         nodes=_columns(raw, "node", nodes, "graph_indicator"),
         edges=_columns(raw, "edge", len(src), "A"),
-        ids=tuple(
-            map(str, present.tolist())
-        ),  # those of the file, also where graphs without nodes are dropped
+        ids=tuple(map(str, present.tolist())),
     )
     total = present[-1] if labels is None else len(labels)
     if total > len(present):
@@ -171,16 +158,15 @@ def _read_table(raw: RawFiles, suffix: str) -> np.ndarray:
         raise _locate_fault(path, text, delimiter)
     if table.shape[1] != WIDTHS.get(suffix, table.shape[1]):
         raise DataError(f"{path}, line 1: {table.shape[1]} column(s) where {WIDTHS[suffix]} are needed")
-    if suffix.endswith("attributes"):
-        wrong, needed = ~(np.abs(table) <= MAX_FLOAT), "a finite number"
-    else:
+    is_integer = not suffix.endswith("attributes")
+    if is_integer:
         # 2^53 itself is invalid, as 2^53 + 1 is parsed as it.
         wrong, needed = ~(np.abs(table) < MAX_EXACT) | (table != np.floor(table)), "an integer below 2^53"
-        table = table if wrong.any() else table.astype(np.int64)
-    _raise_if(
-        np.any(wrong, axis=1), path, lambda row: f"{table[row][wrong[row]][0]} where {needed} is needed"
-    )
-    return table
+    else:
+        wrong, needed = ~(np.abs(table) <= MAX_FLOAT), "a finite number"
+    for column, in_column in zip(table.T, wrong.T, strict=True):
+        _raise_if(in_column, path, f"{{}} where {needed} is needed", column)
+    return table.astype(np.int64) if is_integer else table
 
 
 def _locate_fault(path: str, text: str, delimiter: str | None) -> DataError:
@@ -199,8 +185,8 @@ def _locate_fault(path: str, text: str, delimiter: str | None) -> DataError:
     return DataError(f"{path} is not a table of numbers")
 
 
-def _raise_if(wrong: np.ndarray, path: str, describe: Callable[[int], str]) -> None:
-    """Raise for the first wrong row; row and line numbers agree, as tables have no blank lines."""
+def _raise_if(wrong: np.ndarray, path: str, problem: str, *columns: np.ndarray) -> None:
+    """Raise for the first wrong row, with its values; row and line numbers agree, as tables have no blank lines."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(f"{path}, line {row + 1}: {describe(row)}")
+        raise DataError(f"{path}, line {row + 1}: {problem.format(*(column[row] for column in columns))}")
