@@ -188,9 +188,8 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
     """Load a folds.json and check that it belongs to this dataset and holds each graph once per repetition."""
     if not isinstance(path, (str, Path)):
         raise ConfigError(f"cv.folds_file must be the path of a folds.json, got {path!r}")
-    path = Path(path)
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
         indices = tuple(
             np.array([operator.index(graph) for graph in fold], dtype=np.int64) for fold in record["folds"]
         )

@@ -76,12 +76,10 @@ def find_classes(
             return tensors[target]
     if not required:
         return None
-    found = ", ".join(tensors) or "none"
-    if target is None and tensors:
-        raise DataError(f"it has several tensors ({found}): select the classes with dataset.target=NAME")
+    wanted = "single tensor of classes" if target is None else f"classes {target!r}"
     raise DataError(
-        f"it has no classes{f' {target!r}, only {found}' if target else ''}; "
-        "save them with dgl.save_graphs(path, graphs, {'label': tensor})"
+        f"it has no {wanted}, only {', '.join(tensors) or 'none'}; select it with dataset.target=NAME, or save it with "
+        "dgl.save_graphs(path, graphs, {'label': tensor})"
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 
 import numpy as np
 
@@ -28,14 +29,14 @@ class ColumnSelection:
     def __post_init__(self) -> None:
         for option in ("labels", "attributes"):
             value = getattr(self, option)
-            if isinstance(value, str):
-                object.__setattr__(self, option, [value])
-            elif value is not None:
-                if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-                    raise ConfigError(f"{self.owner}_{option} must be a list of column names, got {value!r}")
-                object.__setattr__(self, option, list(value))
+            names = [value] if isinstance(value, str) else value
+            if not isinstance(names, (Sequence, NoneType)) or not all(
+                isinstance(n, str) for n in names or ()
+            ):
+                raise ConfigError(f"{self.owner}_{option} must be a list of column names, got {value!r}")
+            object.__setattr__(self, option, names and list(names))
         names = self.names or []
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigError(
                 f"{self.owner} column {twice[0]!r} is selected twice; select it as a label or as an attribute"
             )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,15 @@ import numpy as np
 from egin_dgl.data.readers.graph_objects import GraphObject
 from egin_dgl.errors import ConfigError, DataError
 
-ATOM: dict[str, Callable] = {"atom": lambda atom: atom.GetSymbol()}
-BOND: dict[str, Callable] = {"bond": lambda bond: bond.GetBondType().name.lower()}
+# Strings are interned: a table of molecules has millions of equal ones.
+ATOM: dict[str, Callable] = {"atom": lambda atom: intern(atom.GetSymbol())}
+BOND: dict[str, Callable] = {"bond": lambda bond: intern(bond.GetBondType().name.lower())}
 RICH_ATOM = ATOM | {
     "charge": lambda atom: atom.GetFormalCharge(),
     "hydrogens": lambda atom: atom.GetTotalNumHs(),
     "neighbors": lambda atom: atom.GetDegree(),
-    "hybridization": lambda atom: atom.GetHybridization().name.lower(),
-    "chirality": lambda atom: atom.GetChiralTag().name.removeprefix("CHI_").lower(),
+    "hybridization": lambda atom: intern(atom.GetHybridization().name.lower()),
+    "chirality": lambda atom: intern(atom.GetChiralTag().name.removeprefix("CHI_").lower()),
     "radicals": lambda atom: atom.GetNumRadicalElectrons(),
     "isotope": lambda atom: atom.GetIsotope(),
     "aromatic": lambda atom: atom.GetIsAromatic(),
@@ -25,7 +27,7 @@ RICH_ATOM = ATOM | {
 RICH_BOND = BOND | {
     "conjugated": lambda bond: bond.GetIsConjugated(),
     "ring": lambda bond: bond.IsInRing(),
-    "stereo": lambda bond: bond.GetStereo().name.removeprefix("STEREO").lower(),
+    "stereo": lambda bond: intern(bond.GetStereo().name.removeprefix("STEREO").lower()),
 }
 FEATURES = {"tu": (ATOM, BOND), "rich": (RICH_ATOM, RICH_BOND)}
 

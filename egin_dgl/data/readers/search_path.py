@@ -137,7 +137,7 @@ def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     received: Future = Future()
-    total, done, stopped = None, 0, False
+    total, done = None, 0
     on_terminal = sys.stderr.isatty()
 
     def receive() -> None:
@@ -148,10 +148,8 @@ def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes
                 total = response.length  # None if the server does not send it
                 if not on_terminal:
                     print(f"downloading {source}", file=sys.stderr)
-                while (
-                    not stopped and max(total or 0, done) <= max_bytes and (block := response.read1(1 << 16))
-                ):
-                    done += file.write(block)
+                while max(total or 0, done) <= max_bytes and (block := response.read1(1 << 16)):
+                    done += file.write(block)  # fails, and so ends the thread, once the file is closed
             received.set_result(None)
         except Exception as error:
             received.set_exception(error)
@@ -167,7 +165,6 @@ def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes
             bar.update(task, completed=done, total=total)
             seconds = time.monotonic() - start
             if seconds > patience and done < MIN_RATE * seconds:
-                stopped = True
                 raise DataError(f"the server is too slow: {done} bytes in {seconds:.0f} s")
         received.result()
     if max(total or 0, done) > max_bytes:
