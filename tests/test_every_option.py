@@ -200,17 +200,17 @@ def test_yes_and_no_are_booleans(text, value):
         (["model._partial_=1"], "model._partial_ must be true or false, got 1"),
         (
             ["+optimizer.betas=[0.9,1]"],
-            "optimizer.betas must be a list of 2, each a number from 0 to below 1",
+            "optimizer.betas must be less than 1, got \[0.9, 1\]",
         ),
         (["scheduler=plateau", "scheduler.factor=1"], "scheduler: Factor should be < 1.0"),
-        (["model=dgcnn", "model.conv_dims=[1]"], "model.conv_dims must be a list of 2, each a whole number"),
-        (["trainer.ema_decay=1"], r"trainer.ema_decay must be a number from 0 to below 1 or null, got 1$"),
-        (["optimizer.lr=-1"], "optimizer.lr must be a number of at least 0, got -1"),
-        (["trainer.clip_grad_norm=0"], "trainer.clip_grad_norm must be a number above 0 or null, got 0"),
-        (["cv.folds_file=x"], "cv.folds_file must be the path of a file or null, got 'x'"),
-        (["cv=nested", "cv.grid={model: {hidden_dim: []}}"], "cv.grid.model.hidden_dim must be a list"),
-        (["trainer.epochs='3'"], "trainer.epochs must be a whole number from 1 to 1000000, got '3'"),
-        (["model.norm=abc"], "model.norm must be one of batch, layer, none, got 'abc'"),
+        (["model=dgcnn", "model.conv_dims=[1]"], "model.conv_dims must have at least 2 items"),
+        (["trainer.ema_decay=1"], r"trainer.ema_decay must be less than 1, got 1$"),
+        (["optimizer.lr=-1"], "optimizer.lr must be greater than or equal to 0, got -1"),
+        (["trainer.clip_grad_norm=0"], "trainer.clip_grad_norm must be greater than 0, got 0"),
+        (["cv.folds_file=x"], "cv.folds_file must be the path of a file, got 'x'"),
+        (["cv=nested", "cv.grid={model: {hidden_dim: []}}"], "cv.grid.model.hidden_dim must have at least 1 item"),
+        (["trainer.epochs='3'"], "trainer.epochs must be a valid integer, got '3'"),
+        (["model.norm=abc"], "model.norm must be 'batch', 'layer' or 'none', got 'abc'"),
     ],
 )
 def test_messages(overrides, sentence):
@@ -230,8 +230,8 @@ def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
     overrides = ["model=gin", "model._target_=mine.Mine", *BONDS]
     assert make_experiment(composed(*overrides, "+model.free={a: 1}")).model == "GIN"
     for override, message in (
-        ("+model.share=2", "model.share must be a number from 0 to 1, got 2"),
-        ("model.mlp_layers=0", "model.mlp_layers must be a whole number"),  # of its base class
+        ("+model.share=2", "model.share must be less than or equal to 1, got 2"),
+        ("model.mlp_layers=0", "model.mlp_layers must be greater than or equal to 1"),  # of its base class
     ):
         with pytest.raises(ConfigError, match=message):
             resolve_settings(composed(*overrides, override))
@@ -248,7 +248,7 @@ def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
 )
 def test_options_of_a_search_are_validated_before_it_starts(option, valid, invalid):
     check_overrides([f"hydra.sweeper.{option}={valid}"], CONF)
-    with pytest.raises(ConfigError, match=f"hydra.sweeper.{option} must be "):
+    with pytest.raises(ConfigError, match=f"hydra.sweeper.{option} must "):
         check_overrides([f"hydra.sweeper.{option}={invalid}"], CONF)
 
 

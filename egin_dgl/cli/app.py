@@ -8,15 +8,15 @@ from pathlib import Path
 from rich.console import Console
 
 from egin_dgl import reproducibility
+from egin_dgl.backend import import_in_background
 from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.splitting import make_splits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.predictions import test_predictions
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
-from egin_dgl.imports import import_in_background
 from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
@@ -24,7 +24,6 @@ from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.csv_files import write_predictions
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
-from egin_dgl.text import escape_control
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores

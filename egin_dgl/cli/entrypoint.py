@@ -15,12 +15,11 @@ from omegaconf.errors import OmegaConfBaseException
 from egin_dgl.cli import sweep
 from egin_dgl.cli.error_messages import check_overrides, explain
 from egin_dgl.cli.overrides import resume_arguments
-from egin_dgl.errors import EginError, StorageError, TrainingError, one_line
+from egin_dgl.errors import EginError, StorageError, TrainingError, escape_control, one_line
 from egin_dgl.files import write_failure_reason
 from egin_dgl.reproducibility import environment
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
-from egin_dgl.text import escape_control
 from egin_dgl.training.parallel.signals import Interrupted, handle_signals
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from egin_dgl import reproducibility
+from egin_dgl.backend import gc_disabled
 from egin_dgl.cli.entrypoint import exit_interrupted, exit_on_error
 from egin_dgl.cli.sweep import record_failure
 from egin_dgl.errors import StorageError
-from egin_dgl.imports import gc_disabled
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir

@@ -17,7 +17,7 @@ from egin_dgl.cli.experiment import expand_grid, make_experiment
 from egin_dgl.cli.run_specs import validate_recorded
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.splits import Split
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.calibration import pooled_temperature
 from egin_dgl.evaluation.history import History, best_validation_record, selected_record
 from egin_dgl.evaluation.result import FoldResult
@@ -26,7 +26,6 @@ from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec, Settings
-from egin_dgl.text import escape_control
 from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget
 

@@ -15,11 +15,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from egin_dgl.cli.config_dirs import conf_dir
 from egin_dgl.cli.error_messages import explain
-from egin_dgl.errors import ConfigError, EginError, StorageError, one_line
+from egin_dgl.errors import ConfigError, EginError, StorageError, escape_control, one_line
 from egin_dgl.files import write_text
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir, SweepRecord
-from egin_dgl.text import escape_control
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from typing import Any
 from egin_dgl.data.readers.download import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
 from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
-from egin_dgl.option_errors import format_value
-from egin_dgl.options import Options, validate_options
+from egin_dgl.options import Options, format_value, validate_options
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
 TARGET_GROUPS = ("model", "dataset", "optimizer", "scheduler", "ewl")

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from egin_dgl.data.splits import fold_numbers
-from egin_dgl.errors import ConfigError, DataError, EginError
+from egin_dgl.errors import ConfigError, DataError, EginError, escape_control
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.json_file import read_object
 from egin_dgl.runs.run_dir import RECORD, RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
-from egin_dgl.text import escape_control
 
 
 @dataclass(frozen=True, repr=False)
