@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from egin_dgl.cli.app import train
 from egin_dgl.cli.run_specs import make_spec, validate_recorded
 from egin_dgl.reporting.one_run import publish
-from egin_dgl.runs.csv_files import read_history
+from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.run_dir import RunDir
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -93,7 +93,10 @@ def test_help_of_every_command_lists_its_options(capsys, monkeypatch):
 
 def test_the_traceback_is_shown_on_request(refused, tmp_path):
     done = refused(tmp_path, "trainer.epochs=0", HYDRA_FULL_ERROR="1")
-    assert "Traceback" in done.stderr and "trainer.epochs must be greater than or equal to 1, got 0" in done.stderr
+    assert (
+        "Traceback" in done.stderr
+        and "trainer.epochs must be greater than or equal to 1, got 0" in done.stderr
+    )
 
 
 def test_a_sweep_continues_after_a_failed_job(command, tmp_path):

@@ -19,7 +19,7 @@ from egin_dgl.reporting.many_runs.csv_table import to_csv
 from egin_dgl.reporting.many_runs.table import result_tables
 from egin_dgl.reporting.one_run.figures import curves_figure
 from egin_dgl.reporting.one_run.terminal import metrics_line
-from egin_dgl.runs.csv_files import read_history
+from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.reader import find_runs
 
 BONDS = ["dataset=bonds", "dataset.graphs=80", "cv.k=4"]

@@ -208,7 +208,10 @@ def test_yes_and_no_are_booleans(text, value):
         (["optimizer.lr=-1"], "optimizer.lr must be greater than or equal to 0, got -1"),
         (["trainer.clip_grad_norm=0"], "trainer.clip_grad_norm must be greater than 0, got 0"),
         (["cv.folds_file=x"], "cv.folds_file must be the path of a file, got 'x'"),
-        (["cv=nested", "cv.grid={model: {hidden_dim: []}}"], "cv.grid.model.hidden_dim must have at least 1 item"),
+        (
+            ["cv=nested", "cv.grid={model: {hidden_dim: []}}"],
+            "cv.grid.model.hidden_dim must have at least 1 item",
+        ),
         (["trainer.epochs='3'"], "trainer.epochs must be a valid integer, got '3'"),
         (["model.norm=abc"], "model.norm must be 'batch', 'layer' or 'none', got 'abc'"),
     ],

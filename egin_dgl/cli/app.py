@@ -21,7 +21,6 @@ from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
-from egin_dgl.runs.csv_files import write_predictions
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.training.job import FoldJob
@@ -87,7 +86,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     } | summarize(results, folds.k, settings["cv"]["validation"])
     histories = [result.history for result in results]
     counts, names = confusion_counts(results), dataset.info.class_names
-    write_predictions(run.predictions, test_predictions(results, splits), dataset.names, names)
+    run.save_predictions(test_predictions(results, splits), dataset.names, names)
     fold_curves = settings.get("fold_curves", False)
     publish(run, summary, result_settings(settings), histories, counts, names, fold_curves)
     write_card(run)

@@ -13,44 +13,51 @@ train.log                 the log
 .lock                     held by the process that trains here
 """
 
+import csv
+import io
 import json
 import logging
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from filelock import FileLock, Timeout
 
 from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
-from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
-from egin_dgl.runs.json_file import json_checksum, read_object, write_object
-from egin_dgl.runs.settings import SPEC, RunSpec, Settings, Types, result_settings
+from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors, write_text
+from egin_dgl.runs.settings import (
+    SPEC,
+    FileIn,
+    RunSpec,
+    Settings,
+    Types,
+    json_checksum,
+    read_object,
+    result_settings,
+    write_object,
+)
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # slow to import
+    from matplotlib.figure import Figure
+
+    from egin_dgl.evaluation.predictions import Prediction
     from egin_dgl.runs.fold_dir import FoldDir
 
 log = logging.getLogger(__name__)
 
-COMMAND_VARIABLE = (
-    "EGIN_COMMAND"  # program and arguments as typed, a JSON list that jobs in other processes inherit
-)
+# Program and arguments as typed, a JSON list that jobs in other processes inherit.
+COMMAND_VARIABLE = "EGIN_COMMAND"
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
 RECORD: Types = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
 SETTINGS_CHECKSUM = "settings_crc32"
 SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
-
-
-class Figure(Protocol):
-    """A figure of matplotlib, which is slow to import."""
-
-    def savefig(self, fname: Path, *, format: str, dpi: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -63,37 +70,22 @@ class RunDir:
 
     path: Path
 
-    @property
-    def run_json(self) -> Path:
-        return self.path / "run.json"
-
-    @property
-    def folds(self) -> Path:
-        return self.path / "folds.json"
-
-    @property
-    def summary(self) -> Path:
-        return self.path / "summary.json"
-
-    @property
-    def predictions(self) -> Path:
-        return self.path / "predictions.csv"
-
-    @property
-    def card(self) -> Path:
-        return self.path / "card.md"
-
-    @property
-    def error(self) -> Path:
-        return self.path / "error.txt"
-
-    @property
-    def log_file(self) -> Path:
-        return self.path / "train.log"
+    run_json = FileIn("run.json")
+    folds = FileIn("folds.json")
+    summary = FileIn("summary.json")
+    predictions = FileIn("predictions.csv")
+    card = FileIn("card.md")
+    error = FileIn("error.txt")
+    log_file = FileIn("train.log")
 
     @property
     def exists(self) -> bool:
         return self.run_json.is_file()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has a result or an error."""
+        return self.summary.exists() or self.error.exists()
 
     def fold(self, number: int) -> "FoldDir":
         from egin_dgl.runs.fold_dir import FoldDir  # imports torch, which reading the settings does not need
@@ -155,14 +147,15 @@ class RunDir:
 
     def warn_other_arithmetic(self, reproducible: str | Literal[False]) -> None:
         here, there = reproducibility.describe_arithmetic(), self.read_record().get("arithmetic")
-        processors = [here["processor"], str(there["processor"]) if is_described(there) else ""]
+        is_known = is_described(there)
+        processors = [here["processor"], str(there["processor"]) if is_known else ""]
         if there not in (None, here) and not all(
             reproducibility.is_guaranteed(reproducible, processor) for processor in processors
         ):
             log.warning(
                 "this run began on %s and resumes on %s: its last digits may differ from those of an uninterrupted run, "
                 "which reproducible=any prevents",
-                reproducibility.format_arithmetic(there) if is_described(there) else "another machine",
+                reproducibility.format_arithmetic(there) if is_known else "another machine",
                 reproducibility.format_arithmetic(here),
             )
 
@@ -212,11 +205,26 @@ class RunDir:
                 if isinstance(result, FoldResult):
                     fold.repair(result)
 
-    def save_picture(self, name: str, picture: Figure) -> Path:
+    def save_picture(self, name: str, picture: "Figure") -> Path:
         path = self.path / f"{name}.png"
         with atomic_path(path) as temporary:
             picture.savefig(temporary, format="png", dpi=120)
         return path
+
+    def save_predictions(
+        self, predictions: Iterable["Prediction"], ids: Sequence[str], class_names: Sequence[str]
+    ) -> None:
+        """Write predictions.csv: names of classes, six digits of each probability; `ids` are those of the graphs."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        names = [f"p_{name}" for name in class_names]
+        writer.writerow(["id", "fold", "label", "predicted", *names, "epoch", "chosen_on", "calibrated"])
+        for row in predictions:
+            found = [f"{value:.6g}" for value in row.probabilities]
+            classes = class_names[row.label], class_names[row.predicted]
+            selection = row.epoch, row.chosen, str(row.calibrated).lower()
+            writer.writerow([ids[row.graph], row.fold, *classes, *found, *selection])
+        write_text(self.predictions, text.getvalue())
 
     def finish(self, summary: dict) -> None:
         """Write summary.json; a run without it is unfinished."""
