@@ -13,10 +13,9 @@ from unittest.mock import patch
 
 from hydra import compose, initialize_config_dir
 from matplotlib.figure import Figure
-from omegaconf import OmegaConf
 
 from egin_dgl.cli.app import train
-from egin_dgl.cli.run_specs import make_spec, validate_recorded
+from egin_dgl.cli.validation import make_spec, validate_recorded
 from egin_dgl.reporting.one_run import publish
 from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.run_dir import RunDir
@@ -64,8 +63,7 @@ def run_spec(*options):
     """Return what a command with these options records in run.json."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         cfg = compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=True)
-    app = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
-    return replace(make_spec(app, cfg.hydra), overrides=list(options))
+    return replace(make_spec(cfg, cfg.hydra), overrides=list(options))
 
 
 def run_here(folder, *options):

@@ -13,12 +13,11 @@ from running import ROOT
 from torch import nn
 
 from egin_dgl.cli.error_messages import check_overrides
-from egin_dgl.cli.experiment import make_experiment
-from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.run_specs import resolve_settings
+from egin_dgl.cli.experiment import build, make_experiment
 from egin_dgl.cli.validation import (
     OPTION_GROUPS,
     TARGET_GROUPS,
+    resolve_settings,
     validate_group,
     validate_settings,
 )
@@ -66,6 +65,10 @@ VALID = {
 def composed(*overrides):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("train", list(overrides))
+
+
+def settings_of(*overrides):
+    return resolve_settings(composed(*overrides))
 
 
 def list_keys(options, prefix=()):
@@ -174,17 +177,16 @@ def test_options_outside_of_groups():
 def test_readers_refuse_an_unknown_target(files):
     for choice, overrides in files.items():
         with pytest.raises(EginError, match="abc"):
-            build(composed(f"dataset={choice}", *overrides, "dataset.target=abc"), "dataset")
+            build(settings_of(f"dataset={choice}", *overrides, "dataset.target=abc"), "dataset")
 
 
 @pytest.mark.parametrize(("text", "value"), [("no", False), ("off", False), ("yes", True), ("On", True)])
 def test_yes_and_no_are_booleans(text, value):
     options = ["model.learn_eps", "cv.validation", "trainer.model.scale_by_size", "ewl.attributes"]
-    cfg = composed(*BONDS, "ewl=colors", *(f"{option}={text}" for option in options))
-    settings = resolve_settings(cfg)
+    settings = settings_of(*BONDS, "ewl=colors", *(f"{option}={text}" for option in options))
     assert settings["model"]["learn_eps"] is settings["ewl"]["attributes"] is value
     assert settings["model"]["scale_by_size"] is value  # an interpolation of the option of trainer
-    assert make_experiment(cfg).model == ("EGIN-E-ε" if value else "EGIN-E")
+    assert make_experiment(settings).model == ("EGIN-E-ε" if value else "EGIN-E")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_yes_and_no_are_booleans(text, value):
 )
 def test_messages(overrides, sentence):
     with pytest.raises(ConfigError, match=f"^{sentence}"):
-        make_experiment(composed(*BONDS, *overrides))
+        make_experiment(settings_of(*BONDS, *overrides))
 
 
 def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
@@ -231,13 +233,13 @@ def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     overrides = ["model=gin", "model._target_=mine.Mine", *BONDS]
-    assert make_experiment(composed(*overrides, "+model.free={a: 1}")).model == "GIN"
+    assert make_experiment(settings_of(*overrides, "+model.free={a: 1}")).model == "GIN"
     for override, message in (
         ("+model.share=2", "model.share must be less than or equal to 1, got 2"),
         ("model.mlp_layers=0", "model.mlp_layers must be greater than or equal to 1"),  # of its base class
     ):
         with pytest.raises(ConfigError, match=message):
-            resolve_settings(composed(*overrides, override))
+            settings_of(*overrides, override)
 
 
 @pytest.mark.parametrize(
@@ -250,15 +252,15 @@ def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
     ],
 )
 def test_options_of_a_search_are_validated_before_it_starts(option, valid, invalid):
-    check_overrides([f"hydra.sweeper.{option}={valid}"], CONF)
+    check_overrides([f"hydra.sweeper.{option}={valid}"])
     with pytest.raises(ConfigError, match=f"hydra.sweeper.{option} must "):
-        check_overrides([f"hydra.sweeper.{option}={invalid}"], CONF)
+        check_overrides([f"hydra.sweeper.{option}={invalid}"])
 
 
 def test_the_largest_sizes_fit_into_memory():
     """The bounds of widths are there for this."""
     sizes = ["model.num_layers=1", "model.hidden_dim=4096", "model.edge_dim=4096"]
-    experiment = make_experiment(composed(*BONDS, *sizes))
+    experiment = make_experiment(settings_of(*BONDS, *sizes))
     network = experiment.recipe.make_model(experiment.dataset.info)
     assert isinstance(network, nn.Module)
     assert sum(parameter.nbytes for parameter in network.parameters()) < 500e6
@@ -318,4 +320,4 @@ def test_settings_nested_too_deep_are_refused(recorded):
 def test_build_takes_plain_settings(recorded):
     make = build(recorded, "optimizer")
     assert (make.func, make.keywords["lr"]) == (torch.optim.Adam, 0.01)
-    assert build(composed(*BONDS), "dataset").info.graphs == 8
+    assert build(settings_of(*BONDS), "dataset").info.graphs == 8

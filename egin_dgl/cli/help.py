@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from egin_dgl.cli.config_dirs import list_choices, search_path, split_config_dir
+from egin_dgl.cli.config_dirs import (
+    CONFIG_NAME,
+    compose_config,
+    conf_dir,
+    list_choices,
+    search_path,
+    split_config_dir,
+)
 
 KEY = re.compile(r"(?P<indent> *)(?P<key>\w+):(?P<value>[^#]*)(?:# *(?P<comment>.*))?")
 USAGE = """egin train OPTION=VALUE …
@@ -22,15 +28,14 @@ Cross-validate a model on a dataset. -m trains every combination of values that 
 Hydra."""
 
 
-def help_page(arguments: Sequence[str], config_dir: Path, config_name: str) -> str:
+def help_page(arguments: Sequence[str]) -> str:
     """The options of the configuration that the arguments give."""
     user_dir, others = split_config_dir(arguments)
     overrides = [argument for argument in others if not argument.startswith("-")]
-    with initialize_config_dir(str(config_dir), job_name=config_name, version_base="1.3"):
-        cfg = compose(config_name, [*search_path(user_dir), *overrides], return_hydra_config=True)
+    cfg = compose_config([*search_path(user_dir), *overrides], return_hydra_config=True)
     chosen: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    directories = [config_dir, *([user_dir] if user_dir else [])]
-    comments = read_comments(config_name, [config_dir])
+    directories = [conf_dir(), *([user_dir] if user_dir else [])]
+    comments = read_comments(CONFIG_NAME, [conf_dir()])
     content: Any = OmegaConf.to_container(
         OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
     )

@@ -11,48 +11,33 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from egin_dgl import reproducibility
-from egin_dgl.cli.app import train_all_folds
+from egin_dgl.cli.app import call_reproducibly, summary_head, train_all_folds
 from egin_dgl.cli.experiment import expand_grid, make_experiment
-from egin_dgl.cli.run_specs import validate_recorded
-from egin_dgl.cli.validation import validate_settings
+from egin_dgl.cli.validation import validate_recorded, validate_settings
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.calibration import pooled_temperature
 from egin_dgl.evaluation.history import History, best_validation_record, selected_record
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.reporting.one_run.card import write_card
-from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec, Settings
-from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
-from egin_dgl.training.parallel.resources import CpuBudget
 
 EMPTY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class RefitPlan:
-    """A refit that has not started.
+    """A refit that has not started."""
 
-    Args:
-        spec: settings of the refit.
-        origin: directory of the cross-validation.
-        data_hash: of the data it was trained on.
-        selected: options that the inner selection of a nested run varied.
-        epochs: median of the selected epochs; None for a kernel machine.
-        penalty: C of a kernel machine.
-        temperature: of all folds together; None without validation sets.
-    """
-
-    spec: RunSpec
-    origin: Path
-    data_hash: str | None
-    selected: dict[str, object]
-    epochs: int | None
-    penalty: float | None
-    temperature: float | None
+    spec: RunSpec  # its settings
+    origin: Path  # directory of the cross-validation
+    data_hash: str | None  # of the data it was trained on
+    selected: dict[str, object]  # options that the inner selection of a nested run varied
+    epochs: int | None  # median of the selected epochs; None for a kernel machine
+    penalty: float | None  # C of a kernel machine
+    temperature: float | None  # of all folds together; None without validation sets
 
 
 def plan_refit(
@@ -124,36 +109,30 @@ def best_penalty(histories: Sequence[History]) -> float | None:
     return max(rows, key=lambda row: statistics.fmean(record.monitor_score for record in row))[0].C
 
 
-def train_refit(plan: RefitPlan, path: str | Path, budget: CpuBudget | None = None) -> dict:
+def train_refit(plan: RefitPlan, path: str | Path) -> dict:
     """Train on all graphs and write the run to a directory; called again, it resumes. Returns the summary."""
-    reproducible = plan.spec.settings["reproducible"]
-    if not reproducibility.is_active(reproducible):
-        return run_in_fresh_process(reproducible, refit_here, plan, path, budget)
-    return refit_here(plan, path, budget)
+    return call_reproducibly(refit_here, plan.spec, plan, path)
 
 
-def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> dict:
+def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
     start = time.perf_counter()
-    run, settings = RunDir(Path(path)), plan.spec.settings
+    run, settings = RunDir(Path(path)), spec.settings
     if finished := run.load_finished(settings):
         print_refit(finished, run.path)
         return finished
-    run.register(plan.spec, refit_of=os.path.relpath(plan.origin, run.path))
+    run.register(spec, refit_of=os.path.relpath(plan.origin, run.path))
     experiment = make_experiment(settings)
     dataset = experiment.dataset
     if plan.data_hash not in (None, dataset.digest):
         raise ConfigError(f"the data differs from that of {plan.origin}")
     run.register_data(experiment.model, dataset.info.name, dataset.digest)
     everything = Split(train=np.arange(len(dataset)), validation=EMPTY, test=EMPTY)
-    (result,) = train_all_folds(experiment, {0: everything}, settings, run, budget)
-    save_temperature(run.fold(0), plan.temperature)
+    (result,) = train_all_folds(experiment, {0: everything}, settings, run, None)
+    # The temperature of the cross-validation, as no graph is left to fit one on.
+    tensors, metadata = run.fold(0).load_tensors()
+    run.fold(0).save_tensors(tensors, metadata | {"temperature": plan.temperature})
     summary = {
-        "model": experiment.model,
-        "dataset": dataset.info.name,
-        "seed": settings["seed"],
-        "parameters": result.parameters,
-        "seconds": time.perf_counter() - start,
-        "device": str(experiment.device),
+        **summary_head(experiment, result, start),
         "notes": list(dataset.notes),
         "folds": 1,
         "headline": "refit",
@@ -174,12 +153,6 @@ def refit_here(plan: RefitPlan, path: str | Path, budget: CpuBudget | None) -> d
     write_card(run)
     print_refit(summary, run.path)
     return summary
-
-
-def save_temperature(folder: FoldDir, temperature: float | None) -> None:
-    """Save the temperature of the cross-validation, as no graph is left to fit one on."""
-    tensors, metadata = folder.load_tensors()
-    folder.save_tensors(tensors, metadata | {"temperature": temperature})
 
 
 def print_refit(summary: dict, path: Path) -> None:

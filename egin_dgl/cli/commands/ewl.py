@@ -8,12 +8,16 @@ egin ewl draw dataset=mutag 3           a picture of a graph coloured by refinem
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from egin_dgl.cli import entrypoint
-from egin_dgl.cli.config_dirs import conf_dir, search_path
-from egin_dgl.cli.instantiate import load_datasets
+from egin_dgl.cli.config_dirs import compose_config, search_path
+from egin_dgl.cli.error_messages import check_overrides
 from egin_dgl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from egin_dgl.data.dataset import GraphDataset
 
 REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # repeated here, as egin_dgl.ewl takes seconds to load
 GRAPHS = {  # in the order of how many: 0, 1, 2
@@ -24,10 +28,7 @@ GRAPHS = {  # in the order of how many: 0, 1, 2
 
 
 def main() -> None:
-    entrypoint.run_app(run_ewl, conf_dir(), "train")
-
-
-def run_ewl() -> None:
+    check_overrides(sys.argv[1:])
     options = parse(sys.argv[1:])
     overrides = [*search_path(options.config_dir), *(one for one in options.arguments if "=" in one)]
     numbers = [one for one in options.arguments if "=" not in one]
@@ -38,8 +39,20 @@ def run_ewl() -> None:
             f"{options.command} takes {GRAPHS[options.command]}, got {len(numbers)} graph number(s)"
         )
     run = {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command]
-    for dataset in load_datasets(overrides, conf_dir(), "train"):
+    for dataset in load_datasets(overrides):
         run(dataset, [int(one) for one in numbers], options)
+
+
+def load_datasets(overrides: list[str]) -> Iterator["GraphDataset"]:
+    """The datasets of overrides such as dataset=mutag,aids and dataset.root=DIRECTORY, one after the other."""
+    chosen = [override for override in overrides if override.startswith("dataset=")]
+    rest = [override for override in overrides if override not in chosen]
+    for name in chosen[-1].removeprefix("dataset=").split(",") if chosen else [""]:
+        cfg = compose_config([f"dataset={name}", *rest] if name else rest)
+        from egin_dgl.cli.experiment import build  # imports torch, which a misspelt option does not need
+        from egin_dgl.cli.validation import resolve_settings
+
+        yield build(resolve_settings(cfg), "dataset")
 
 
 def run_audit(dataset, numbers, options) -> None:
