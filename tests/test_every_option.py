@@ -198,7 +198,7 @@ def test_yes_and_no_are_booleans(text, value):
         (["+trainer.model.x=1"], "there is no option 'trainer.model.x'; valid: mlp_dropout, scale_by_size$"),
         (["+model.make_layer=1"], "there is no option 'model.make_layer'"),
         (["+ewl.depth=1"], "ewl has no _target_"),
-        (["model._target_=nowhere.Model"], "model._target_ must be the dotted name of a class or function"),
+        (["model._target_=nowhere.Model"], "model._target_ must name a class or function"),
         (["model._partial_=1"], "model._partial_ must be true or false, got 1"),
         (
             ["+optimizer.betas=[0.9,1]"],

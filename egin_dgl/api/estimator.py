@@ -19,6 +19,11 @@ from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.settings import Settings
 from egin_dgl.training.parallel.workers import one_thread
 
+ARGUMENTS = {  # that are options, by group
+    "model": ("hidden_dim", "num_layers", "edge_dim", "learn_eps", "dropout"),
+    "trainer": ("epochs", "batch_size"),
+    "optimizer": ("lr",),
+}
 NO_GRAPHS = np.empty(0, dtype=np.int64)
 
 
@@ -132,17 +137,12 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> Settings:
         """Compose the configuration with the arguments of the estimator."""
-        arguments: dict[str, object] = {
-            "model.hidden_dim": self.hidden_dim,
-            "model.num_layers": self.num_layers,
-            "model.edge_dim": self.edge_dim,
-            "model.learn_eps": self.learn_eps,
-            "model.dropout": self.dropout,
-            "trainer.epochs": self.epochs,
-            "trainer.batch_size": self.batch_size,
-            "optimizer.lr": self.lr,
+        values = {
+            f"{group}.{name}": getattr(self, name)
+            for group, names in ARGUMENTS.items()
+            for name in names
+            if getattr(self, name) is not None
         }
-        values = {key: value for key, value in arguments.items() if value is not None}
         groups = [f"model={self.model}", f"seed={self.seed}", f"device={self.device}", "dataset=bonds"]
         groups.append("cv=ten_fold" if self.validation else "cv=paper")
         if "hidden_dim" not in compose_config(groups[:1]).model:

@@ -44,9 +44,7 @@ def train(spec: RunSpec, path: str | Path, budget: CpuBudget | None = None, trus
         The content of summary.json.
     """
     if spec.settings["cv"].get("refit"):
-        raise ConfigError(
-            "cv=refit needs run=DIR, the directory of the cross-validation whose settings it takes"
-        )
+        raise ConfigError("cv=refit needs run=DIR, the directory of a cross-validation")
     return call_reproducibly(cross_validate, spec, path, budget, trust)
 
 

@@ -43,14 +43,7 @@ class RefitPlan:
 def plan_refit(
     origin: RunDir, device: str | None = None, trust: bool = False, config_dir: Path | None = None
 ) -> RefitPlan:
-    """Read a finished cross-validation.
-
-    Args:
-        origin: its directory.
-        device: device of the refit. Default: that of the cross-validation.
-        trust: allow the directory to name classes that are not of egin_dgl or torch. Default: False.
-        config_dir: directory with code of the user, if the cross-validation had one.
-    """
+    """Read a finished cross-validation; arguments as of a command with run=DIR."""
     if not origin.exists:
         raise ConfigError(f"{origin.path} is not the directory of a run: it has no run.json")
     if not trust:
@@ -93,9 +86,7 @@ def select_candidate(
         folds = [RunDir(run.folder).fold(fold).candidate(number).progress() for fold in sorted(run.results)]
         results = [fold for fold in folds if isinstance(fold, FoldResult)]
         if len(results) < len(folds):
-            raise ConfigError(
-                f"{run.folder}: folds of candidates are missing, by which settings are selected"
-            )
+            raise ConfigError(f"{run.folder}: folds are missing of the candidates to select from")
         score = statistics.fmean(best_validation_record(result.history).monitor_score for result in results)
         found.append((score, chosen, settings, results))
     return max(found, key=lambda entry: entry[0])[1:]
@@ -156,18 +147,13 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
 
 
 def print_refit(summary: dict, path: Path) -> None:
-    refit, console = summary["refit"], Console()
+    refit = summary["refit"]
     duration = f"{refit['epochs']} epochs" if refit["epochs"] is not None else f"C = {refit['C']:g}"
     selected = "".join(f", {key}={value}" for key, value in refit["chosen"].items())
-    console.print(
-        f"{summary['model']} on all {refit['graphs']:,} graphs of {summary['dataset']}: {duration}{selected}, as in "
-        f"{refit['of']}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    graphs = f"{summary['model']} on all {refit['graphs']:,} graphs of {summary['dataset']}"
+    lines = [f"{graphs}: {duration}{selected}, as in {refit['of']}"]
     if refit["temperature"] is None:
-        console.print("probabilities are not calibrated: the run had no validation sets", highlight=False)
-    console.print(
-        f"no graph is left for testing: expect the scores of that run; in {escape_control(path)}",
-        soft_wrap=True,
-    )
+        lines.append("probabilities are not calibrated: the run had no validation sets")
+    lines.append(f"no graph is left for testing: expect the scores of that run; in {escape_control(path)}")
+    for line in lines:
+        Console().print(line, highlight=False, soft_wrap=True)

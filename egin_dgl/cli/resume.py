@@ -37,9 +37,7 @@ def resume(arguments: TrainArguments) -> None:
     assert arguments.resume is not None
     run, sweep = RunDir(arguments.resume), SweepDir(arguments.resume)
     if not (run.exists or sweep.exists):
-        raise ConfigError(
-            f"{run.path} is not the directory of a run or a sweep: it has no run.json or sweep.json"
-        )
+        raise ConfigError(f"{run.path} is not the directory of a run or a sweep")
     if not arguments.trust:
         check_links(run.path)
     if sweep.exists:
@@ -61,9 +59,8 @@ def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
     """Run the unfinished jobs of a sweep, one after the other or with the launcher of this command."""
     record = sweep.load()
     if record.is_search:
-        raise ConfigError(
-            f"{sweep.path} holds a search: type its command again with hydra.sweep.dir={sweep.path} to continue it"
-        )
+        again = f"type its command again with hydra.sweep.dir={sweep.path} to continue it"
+        raise ConfigError(f"{sweep.path} holds a search: {again}")
     unfinished = []
     for number, job in enumerate(record.jobs):
         spec = validate_recorded(job.spec, sweep.path, arguments.trust, arguments.config_dir)
@@ -139,5 +136,5 @@ def log_to(run: RunDir) -> None:
     with storage_errors(run.log_file):
         run.path.mkdir(parents=True, exist_ok=True)
         file = logging.FileHandler(run.log_file, encoding="utf-8")
-    handlers = [logging.StreamHandler(sys.stdout), file]
-    logging.basicConfig(level=logging.INFO, format=FORMAT, handlers=handlers, force=True)
+    terminal = logging.StreamHandler(sys.stdout)
+    logging.basicConfig(level=logging.INFO, format=FORMAT, handlers=(terminal, file), force=True)

@@ -73,9 +73,7 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
     for override in OverridesParser.create().parse_overrides([*params, *hydra.overrides.task]):
         key = override.get_key_element()
         if override.is_sweep_override() and not override.is_discrete_sweep():
-            raise ConfigError(
-                f"{override.input_line}: a grid takes lists of values; intervals are for a search"
-            )
+            raise ConfigError(f"{override.input_line}: a grid takes lists; intervals are for a search")
         swept |= {key} if override.is_sweep_override() else set()
         each = override.sweep_string_iterator() if key in swept else [override.get_value_element_as_str()]
         values[key] = [f"{key}={value}" for value in each]
@@ -85,9 +83,8 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
             jobs.append(compose_job(hydra, number, point))
         except EginError as error:
             varied = " ".join(word for word, key in zip(point, values, strict=True) if key in swept)
-            raise ConfigError(
-                f"job {number + 1} ({varied}): {one_line(error)}; no job was started"
-            ) from error
+            sentence = f"job {number + 1} ({varied}): {one_line(error)}; no job was started"
+            raise ConfigError(sentence) from error
     return jobs
 
 

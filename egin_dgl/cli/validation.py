@@ -55,9 +55,7 @@ def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> Settin
 def validate_group(content: object, group: str) -> dict[str, Any]:
     """The values of one group, in the order given."""
     if not isinstance(content, Mapping):
-        raise ConfigError(
-            f"{group} must be a group of options, chosen by {group}=NAME, got {format_value(content)}"
-        )
+        raise ConfigError(f"{group} must be a group of options, got {format_value(content)}")
     if missing := [name for name, value in content.items() if value == "???"]:
         raise ConfigError(f"Missing mandatory value: {group}.{missing[0]}")
     if group in OPTION_GROUPS:
@@ -79,10 +77,9 @@ def refuse_untrusted(settings: Mapping[str, Any]) -> None:
     for group, content in settings.items():
         if group in TARGET_GROUPS and isinstance(content, Mapping) and content:
             find_registered(content.get("_target_"), group)
-            if content.get("_partial_", False) is not (group in PARTIAL):
-                raise ConfigError(
-                    f"{group}._partial_ must be {str(group in PARTIAL).lower()} in a run directory"
-                )
+            is_partial = group in PARTIAL
+            if content.get("_partial_", False) is not is_partial:
+                raise ConfigError(f"{group}._partial_ must be {str(is_partial).lower()} in a run directory")
             content = {key: value for key, value in content.items() if key not in HYDRA_KEYS}
         refuse_hydra_syntax(content, group)
     if len(repr(settings)) > MAX_CHARACTERS:
@@ -102,9 +99,7 @@ def locate(name: object, group: str) -> Callable:
     except pydoc.ErrorDuringImport as error:
         raise ConfigError(f"{group}._target_: {name!r} cannot be imported ({one_line(error)})") from error
     if not callable(target):
-        raise ConfigError(
-            f"{group}._target_ must be the dotted name of a class or function, got {format_value(name)}"
-        )
+        raise ConfigError(f"{group}._target_ must name a class or function, got {format_value(name)}")
     return target
 
 
@@ -149,12 +144,7 @@ def find_references(content: dict, prefix: str = "") -> dict[str, str]:
 
 
 def validate_recorded(spec: RunSpec, directory: Path, trust: bool, config_dir: Path | None = None) -> RunSpec:
-    """The record of a directory with validated settings.
-
-    Args:
-        trust: allow classes that are not of egin_dgl or torch, and addresses to download from.
-        config_dir: that of this command, which must be given if the recorded command had one.
-    """
+    """The record of a directory with validated settings; `config_dir` must be given if the recorded command had one."""
     if spec.config_dir is not None and config_dir is None:
         raise ConfigError(f"{directory} was started with --config-dir {spec.config_dir}; give that again")
     try:

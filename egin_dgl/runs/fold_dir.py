@@ -48,14 +48,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class FoldDir:
-    """Files of one fold.
+    """Files of one fold."""
 
-    Args:
-        path: the directory, which need not exist yet.
-        fold: number of the fold.
-    """
-
-    path: Path
+    path: Path  # need not exist yet
     fold: int
 
     checkpoint = FileIn("last.pt")
@@ -135,9 +130,8 @@ class FoldDir:
         try:
             model.load_state_dict(tensors)
         except RuntimeError as error:
-            raise TrainingError(
-                f"{self.weights}: the weights do not fit the model ({str(error).splitlines()[-1].strip()})"
-            ) from error
+            reason = str(error).splitlines()[-1].strip()
+            raise TrainingError(f"{self.weights}: the weights do not fit the model ({reason})") from error
         return metadata
 
     def load_tensors(self) -> tuple[dict[str, Tensor], dict]:

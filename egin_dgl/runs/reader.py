@@ -98,9 +98,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Run]:
             if path.resolve() not in found:
                 found[path.resolve()] = read_run(path)
     if not found:
-        raise DataError(
-            f"no run in or below {', '.join(map(str, folders))}: no directory there has a run.json"
-        )
+        raise DataError(f"no run.json in or below {', '.join(map(str, folders))}")
     return list(found.values())
 
 

@@ -62,13 +62,9 @@ SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "he
 
 @dataclass(frozen=True)
 class RunDir:
-    """Files of one run.
+    """Files of one run."""
 
-    Args:
-        path: the directory, which need not exist yet.
-    """
-
-    path: Path
+    path: Path  # need not exist yet
 
     run_json = FileIn("run.json")
     folds = FileIn("folds.json")
@@ -139,25 +135,24 @@ class RunDir:
     def check_settings(self, settings: Settings) -> None:
         """Refuse settings other than those of the run here."""
         past, now = result_settings(self.read_record()["settings"]), result_settings(settings)
-        differing = [key for key in now if past.get(key) != now[key]]
-        if differing:
+        if differing := ", ".join(key for key in now if past.get(key) != now[key]):
             raise ConfigError(
-                f"{self.path} holds a run with other settings ({', '.join(differing)}); use a new directory"
+                f"{self.path} holds a run with other settings ({differing}); use a new directory"
             )
 
     def warn_other_arithmetic(self, reproducible: str | Literal[False]) -> None:
         here, there = reproducibility.describe_arithmetic(), self.read_record().get("arithmetic")
-        is_known = is_described(there)
-        processors = [here["processor"], str(there["processor"]) if is_known else ""]
-        if there not in (None, here) and not all(
-            reproducibility.is_guaranteed(reproducible, processor) for processor in processors
-        ):
-            log.warning(
-                "this run began on %s and resumes on %s: its last digits may differ from those of an uninterrupted run, "
-                "which reproducible=any prevents",
-                reproducibility.format_arithmetic(there) if is_known else "another machine",
-                reproducibility.format_arithmetic(here),
-            )
+        if there in (None, here):
+            return
+        known = [one for one in (here, there) if is_described(one)]
+        if all(reproducibility.is_guaranteed(reproducible, str(one["processor"])) for one in known):
+            return
+        log.warning(
+            "this run began on %s and resumes on %s: its last digits may differ from those of an uninterrupted run, "
+            "which reproducible=any prevents",
+            reproducibility.format_arithmetic(there) if is_described(there) else "another machine",
+            reproducibility.format_arithmetic(here),
+        )
 
     def read_record(self) -> dict:
         """Return the content of run.json."""
@@ -195,15 +190,14 @@ class RunDir:
         from egin_dgl.evaluation.result import FoldResult
 
         for path in sorted(self.path.glob("fold_*")):
-            if path.name[5:].isdecimal():
-                fold = self.fold(int(path.name[5:]))
-                try:
-                    result = fold.progress()
-                except TrainingError as error:  # the summary has its numbers
-                    log.warning("%s", error)
-                    continue
-                if isinstance(result, FoldResult):
+            if not path.name[5:].isdecimal():
+                continue
+            fold = self.fold(int(path.name[5:]))
+            try:
+                if isinstance(result := fold.progress(), FoldResult):
                     fold.repair(result)
+            except TrainingError as error:  # the summary has its numbers
+                log.warning("%s", error)
 
     def save_picture(self, name: str, picture: "Figure") -> Path:
         path = self.path / f"{name}.png"

@@ -65,20 +65,15 @@ def json_checksum(content: dict) -> int:
 class RunSpec:
     """Everything needed to run it again, and labels for tables.
 
-    Args:
-        settings: every option with its validated value.
-        references: options defined by another option, ``{"scheduler.T_max": "trainer.epochs"}``; a grid that varies
-            the second varies the first.
-        overrides: options as typed on the command line. A label, never parsed.
-        choices: option chosen of each config group, ``{"model": "egin_e"}``. A label.
-        config_dir: directory given with ``--config-dir``. Printed, never opened.
+    `references` are options defined by another option, ``{"scheduler.T_max": "trainer.epochs"}``: a grid that varies the
+    second varies the first.
     """
 
-    settings: Settings
+    settings: Settings  # every option with its validated value
     references: dict[str, str] = field(default_factory=dict)
-    overrides: list[str] = field(default_factory=list)
-    choices: dict[str, str] = field(default_factory=dict)
-    config_dir: str | None = None
+    overrides: list[str] = field(default_factory=list)  # as typed; a label, never parsed
+    choices: dict[str, str] = field(default_factory=dict)  # of config groups, {"model": "egin_e"}; a label
+    config_dir: str | None = None  # given with --config-dir; printed, never opened
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -73,10 +73,10 @@ class SweepDir:
             for job in content["jobs"]:
                 if not isinstance(job, dict) or not all(isinstance(job.get(k), t) for k, t in types.items()):
                     raise ConfigError(f"{self.sweep_json}: damaged (a job is incomplete)")
-                place = Path(job["name"])
+                place, name = Path(job["name"]), repr(job["name"])
                 if place.is_absolute() or not place.parts or ".." in place.parts:
                     raise ConfigError(
-                        f"{self.sweep_json}: {job['name']!r} is not a directory inside that of the sweep"
+                        f"{self.sweep_json}: {name} is not a directory inside that of the sweep"
                     )
         except ConfigError as error:
             raise ConfigError(

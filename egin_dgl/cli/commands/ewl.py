@@ -35,9 +35,7 @@ def main() -> None:
     if wrong := [one for one in numbers if not one.isdigit()]:
         raise ConfigError(f"{wrong[0]!r} is neither an option like dataset=mutag nor the number of a graph")
     if len(numbers) != list(GRAPHS).index(options.command):
-        raise ConfigError(
-            f"{options.command} takes {GRAPHS[options.command]}, got {len(numbers)} graph number(s)"
-        )
+        raise ConfigError(f"{options.command} takes {GRAPHS[options.command]}, got {len(numbers)}")
     run = {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command]
     for dataset in load_datasets(overrides):
         run(dataset, [int(one) for one in numbers], options)
