@@ -37,9 +37,7 @@ def check_overrides(arguments: Sequence[str]) -> None:
         if option.lstrip("+").startswith("hydra.sweeper."):
             check_sweeper(option.lstrip("+"), parse_value(override))
     if "hydra/launcher=submitit_slurm" in arguments and shutil.which("srun") is None:
-        raise ConfigError(
-            "hydra/launcher=submitit_slurm needs SLURM, and there is no srun here: start it on a node of the cluster"
-        )
+        raise ConfigError("hydra/launcher=submitit_slurm needs SLURM, and there is no srun here")
 
 
 def check_sweeper(option: str, value: Any) -> None:
@@ -103,5 +101,4 @@ def list_options(group: str) -> list[str]:
     choices = [choice for choice in choices if list_choices(choice.split("=")[0], conf_dir(), user_dir)]
     cfg = compose_config([*search_path(user_dir), *choices])
     node = OmegaConf.select(cfg, group) if group else cfg
-    keys = map(str, node) if isinstance(node, DictConfig) else ()
-    return sorted(key for key in keys if not key.startswith("_"))
+    return sorted(str(key) for key in node if str(key)[0] != "_") if isinstance(node, DictConfig) else []

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from hydra.errors import InstantiationException
@@ -107,16 +107,11 @@ def build(settings: Settings, group: str) -> Any:
     return partial(made.func, *made.args, **made.keywords) if isinstance(made, partial) else made
 
 
-def warn_not_reproducible(reproducible: str | bool, device: torch.device) -> None:
-    processor = reproducibility.processor_name()
+def warn_not_reproducible(reproducible: str | Literal[False], device: torch.device) -> None:
     if reproducible and device.type != "cpu":
         log.warning("reproducible=%s holds on the CPU only; use device=cpu", reproducible)
-    elif reproducible and not reproducibility.is_guaranteed(str(reproducible), processor):
-        log.warning(
-            "reproducible=%s holds on processors of Intel only, and this is %s; use reproducible=any",
-            reproducible,
-            processor,
-        )
+    elif reproducible and not reproducibility.is_guaranteed(reproducible, reproducibility.processor_name()):
+        log.warning("reproducible=%s holds on processors of Intel only; use reproducible=any", reproducible)
 
 
 def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
@@ -150,8 +145,6 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
             optimizer = recipe.make_optimizer(model.parameters())
             group = "scheduler"
             recipe.make_scheduler(optimizer)
-    except EginError:
-        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{group}: {error}") from error
     return model
@@ -159,28 +152,19 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
 
 def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_network: bool) -> None:
     """Refuse options that are valid alone but not together."""
-    options, has_validation = recipe.options, cv["validation"]
-    problems = {
-        "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false": (
-            recipe.transforms and not is_network
-        ),
-        "cv=nested is for networks; a kernel chooses its penalty on validation in cv=ten_fold": (
-            cv.get("grid") and not is_network
-        ),
-        "cv.holdout is for a single split: use cv=holdout": cv.get("holdout") and cv.get("fold") is None,
-        "cv=nested selects on the validation set: use cv.validation=true": (
-            cv.get("grid") and not has_validation
-        ),
-        "trainer.patience needs a validation set, which this cv has not; use cv=ten_fold": (
-            options.patience and not has_validation
-        ),
-        "trainer.precision=fp16 needs a GPU; use bf16 on the CPU": (
-            options.precision == "fp16" and device.type == "cpu"
-        ),
-    }
-    for sentence, applies in problems.items():
-        if applies:
-            raise ConfigError(sentence)
+    options, grid, validation = recipe.options, cv.get("grid"), cv["validation"]
+    if recipe.transforms and not is_network:
+        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=false")
+    if grid and not is_network:
+        raise ConfigError("cv=nested is for networks; a kernel chooses its penalty in cv=ten_fold")
+    if cv.get("holdout") and cv.get("fold") is None:
+        raise ConfigError("cv.holdout is for a single split: use cv=holdout")
+    if grid and not validation:
+        raise ConfigError("cv=nested selects on the validation set: use cv.validation=true")
+    if options.patience and not validation:
+        raise ConfigError("trainer.patience needs a validation set, which this cv has not; use cv=ten_fold")
+    if options.precision == "fp16" and device.type == "cpu":
+        raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
 
 
 def expand_grid(
