@@ -151,7 +151,6 @@ def find_option(values: Any, place: Sequence[str | int], group: str) -> tuple[st
 
 
 def format_value(value: Any) -> str:
-    """A value in a message, shortened."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no integer of many thousand digits

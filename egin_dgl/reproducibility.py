@@ -127,7 +127,6 @@ def format_arithmetic(arithmetic: dict) -> str:
 
 
 def processor_name() -> str:
-    """Model name of the CPU."""
     try:
         names = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:

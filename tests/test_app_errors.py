@@ -65,7 +65,7 @@ def test_a_known_error_is_one_line(fail, options, message, tmp_path, monkeypatch
         (["predict", "run=x", "input=y", "device=gpu"], "device must be auto, cpu, cuda"),
         (["explain", "run=x", "input=y", "graph=1", "by=luck"], "by must be 'occlusion' or 'gradients'"),
         (["explain", "run=", "input=y", "graph=1"], "run must have at least 1 character"),
-        (["ewl", "draw", "dataset=bonds"], "draw takes the number of one graph, got 0"),
+        (["ewl", "draw", "dataset=bonds"], "draw takes 1 numbers of graphs, got 0"),
         (["ewl", "audit", "dataset=bonds", "abc"], "'abc' is neither an option"),
     ],
 )

@@ -91,7 +91,6 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
 
 
 def summary_head(experiment: Experiment, result: FoldResult, start: float) -> dict:
-    """Return the first entries of summary.json."""
     return {
         "model": experiment.model,
         "dataset": experiment.dataset.info.name,
@@ -103,7 +102,6 @@ def summary_head(experiment: Experiment, result: FoldResult, start: float) -> di
 
 
 def log_dataset(dataset: GraphDataset, settings: Settings) -> None:
-    """Print a summary of the data and hints about options to stderr."""
     trainer = settings["trainer"]
     attributes = settings["model"].get("attributes")
     lines = hints(dataset, trainer["standardize"], bool(trainer["class_weights"]), attributes)
@@ -118,7 +116,6 @@ def train_all_folds(
     run: RunDir,
     budget: CpuBudget | None,
 ) -> list[FoldResult]:
-    """Train the folds in parallel on the cores of the budget."""
     budget = budget or CpuBudget(len(cores()))
     if workers := settings["trainer"]["fold_workers"]:
         budget = replace(budget, workers=workers)

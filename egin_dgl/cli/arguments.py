@@ -37,7 +37,6 @@ class TrainedRunOptions(Options):
 
 
 def run_with_options(function: Callable[[T], None], kind: type[T], usage: str) -> None:
-    """Call a function with the options in sys.argv, or print the help."""
     if {"-h", "--help"} & set(sys.argv):
         print(help_text(kind, usage))
     else:
@@ -60,7 +59,6 @@ def parse_options(kind: type[T], arguments: Sequence[str]) -> T:
 
 
 def help_text(kind: type[Options], usage: str) -> str:
-    """The page of `--help`, a line per option."""
     lines = [usage, ""]
     for name, field in kind.model_fields.items():
         default = "" if field.is_required() else yaml.safe_dump(field.default).splitlines()[0]

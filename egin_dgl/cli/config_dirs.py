@@ -32,7 +32,6 @@ def compose_config(overrides: Sequence[str], **options: Any) -> "DictConfig":
 
 
 def list_choices(group: str, *directories: Path | None) -> list[str]:
-    """The choices of a group in these configuration directories."""
     return sorted(
         {path.stem for directory in directories if directory for path in (directory / group).glob("*.yaml")}
     )

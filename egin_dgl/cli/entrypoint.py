@@ -91,7 +91,6 @@ def describe_failure(error: Exception) -> str:
 
 
 def is_started(directory: Path | None) -> TypeGuard[Path]:
-    """Whether there is a run or sweep to resume."""
     return directory is not None and (SweepDir(directory).exists or RunDir(directory).exists)
 
 

@@ -115,7 +115,6 @@ def warn_not_reproducible(reproducible: str | Literal[False], device: torch.devi
 
 
 def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
-    """Return what the settings put into the job of every fold."""
     options = TrainerOptions(**settings["trainer"])
     colors = build(settings, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]

@@ -36,7 +36,6 @@ def main() -> None:
 
 
 def run(name: str) -> None:
-    """Run a command with the arguments in sys.argv."""
     user_dir, _ = split_config_dir(sys.argv[1:])
     if user_dir:
         add_to_python_path(user_dir)

@@ -77,7 +77,6 @@ def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
 def run_recorded_job(
     sweep: SweepDir, number: int, arguments: TrainArguments, budget: CpuBudget | None = None
 ) -> None:
-    """Run one job of sweep.json in its directory; an error is written there."""
     record = sweep.load()
     job = record.jobs[number]
     run, trust = sweep.run_dir(job), arguments.trust

@@ -104,7 +104,6 @@ def locate(name: object, group: str) -> Callable:
 
 
 def resolve_settings(cfg: DictConfig) -> Settings:
-    """The validated settings of a composed configuration."""
     return validate_settings(app_config(cfg, resolve=True))
 
 

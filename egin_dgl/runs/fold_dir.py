@@ -59,7 +59,6 @@ class FoldDir:
 
     @property
     def epochs(self) -> int:
-        """Number of epochs in the history."""
         try:
             return len(read_history(self.history))
         except DAMAGED:  # or missing: it is written again
@@ -67,7 +66,6 @@ class FoldDir:
 
     @property
     def remedy(self) -> str:
-        """What to do about a damaged file."""
         return f"remove the directory {self.path} to train this fold again"
 
     def candidate(self, number: int) -> "FoldDir":
@@ -119,7 +117,6 @@ class FoldDir:
         self.save_tensors(model.state_dict(), metadata)
 
     def save_tensors(self, tensors: Mapping[str, Tensor], metadata: dict) -> None:
-        """Save the tensors of a trained model of any kind."""
         metadata = json.loads(json.dumps(metadata))  # as it is read back: JSON has no tuples
         header = json.dumps(metadata | {CHECKSUM: checksum(tensors, metadata)})
         write_tensors(self.weights, tensors, {HEADER: header})
@@ -135,7 +132,6 @@ class FoldDir:
         return metadata
 
     def load_tensors(self) -> tuple[dict[str, Tensor], dict]:
-        """Return the saved tensors and metadata."""
         try:
             tensors, header = map_tensors(self.weights)
             metadata = json.loads(header.get(HEADER, "{}"))

@@ -56,7 +56,6 @@ class Run:
 
     @property
     def expected(self) -> list[int]:
-        """Numbers of the folds to run."""
         fold = self.settings.get("cv", {}).get("fold")
         return list(range(self.whole)) if fold is None else fold_numbers(fold)
 
@@ -74,7 +73,6 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why it is not complete."""
         if self.error:
             return self.error
         if self.problems:

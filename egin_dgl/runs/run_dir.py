@@ -80,7 +80,6 @@ class RunDir:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has a result or an error."""
         return self.summary.exists() or self.error.exists()
 
     def fold(self, number: int) -> "FoldDir":
@@ -155,7 +154,6 @@ class RunDir:
         )
 
     def read_record(self) -> dict:
-        """Return the content of run.json."""
         try:
             content = read_object(self.run_json, RECORD)
             if content.get(SETTINGS_CHECKSUM) not in (None, json_checksum(content["settings"])):

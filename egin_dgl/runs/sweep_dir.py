@@ -89,7 +89,6 @@ class SweepDir:
         return RunDir(self.path / job.name)
 
     def runs(self) -> list[RunDir]:
-        """Return the jobs that have started."""
         return [RunDir(path.parent) for path in sorted(self.path.glob("[!.]*/run.json"))]
 
     def count_finished(self) -> int:

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from egin_dgl.data.dataset import GraphDataset
 
 REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # repeated here, as egin_dgl.ewl takes seconds to load
-GRAPHS = {  # in the order of how many: 0, 1, 2
-    "audit": "no number of a graph",
-    "draw": "the number of one graph",
-    "compare": "the numbers of two graphs",
-}
 
 
 def main() -> None:
@@ -34,9 +29,10 @@ def main() -> None:
     numbers = [one for one in options.arguments if "=" not in one]
     if wrong := [one for one in numbers if not one.isdigit()]:
         raise ConfigError(f"{wrong[0]!r} is neither an option like dataset=mutag nor the number of a graph")
-    if len(numbers) != list(GRAPHS).index(options.command):
-        raise ConfigError(f"{options.command} takes {GRAPHS[options.command]}, got {len(numbers)}")
-    run = {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command]
+    commands = {"audit": (0, run_audit), "draw": (1, run_draw), "compare": (2, run_compare)}
+    count, run = commands[options.command]
+    if len(numbers) != count:
+        raise ConfigError(f"{options.command} takes {count} numbers of graphs, got {len(numbers)}")
     for dataset in load_datasets(overrides):
         run(dataset, [int(one) for one in numbers], options)
 
@@ -84,9 +80,8 @@ def run_compare(dataset, numbers, options) -> None:
     from egin_dgl.ewl import distinguish
 
     first, second = (get_graph(dataset, number) for number in numbers)
-    results = {
-        m: distinguish(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
-    }
+    methods = options.method or ("1-wl", "e-wl")
+    results = {method: distinguish(first, second, method, exact=not options.quick) for method in methods}
     if options.json:
         record = {
             m: {"isomorphic": r.isomorphic, "distinguished": r.distinguished, "depth": r.depth}
