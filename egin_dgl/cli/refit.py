@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -34,10 +35,9 @@ class RefitPlan:
     spec: RunSpec  # its settings
     origin: Path  # directory of the cross-validation
     data_hash: str | None  # of the data it was trained on
-    selected: dict[str, object]  # options that the inner selection of a nested run varied
-    epochs: int | None  # median of the selected epochs; None for a kernel machine
-    penalty: float | None  # C of a kernel machine
-    temperature: float | None  # of all folds together; None without validation sets
+    selected: dict[
+        str, Any
+    ]  # epochs or C, options that a nested run varied (chosen), temperature of all folds
 
 
 def plan_refit(
@@ -54,13 +54,13 @@ def plan_refit(
         raise ConfigError(f"{origin.path}: {run.reason}; there is nothing to refit")
     if run.missing:
         raise ConfigError(f"{origin.path}: {run.reason}; resume={origin.path} finishes it first")
-    selected: dict[str, object] = {}
+    chosen: dict[str, Any] = {}
     settings = copy.deepcopy(spec.settings)
     results = [run.results[fold] for fold in sorted(run.results)]
     if any(result.chosen for result in results):
-        selected, settings, results = select_candidate(run, spec, trust)
-    if (penalty := best_penalty([result.history for result in results])) is not None:
-        epochs = None
+        chosen, settings, results = select_candidate(run, spec, trust)
+    epochs, penalty = None, best_penalty([result.history for result in results])
+    if penalty is not None:  # a kernel machine
         settings["model"]["penalties"] = [penalty]
     else:
         epochs = round(statistics.median(selected_record(result.history).epoch for result in results))
@@ -70,16 +70,18 @@ def plan_refit(
     settings["cv"] |= {"folds_file": None, "split_by": None, "group_duplicates": False, "holdout": False}
     if device is not None:
         settings["device"] = device
-    overrides = ["cv=refit", f"run={origin.path}"]
     spec = RunSpec(
-        validate_settings(settings, trust), {}, overrides, spec.choices | {"cv": "refit"}, spec.config_dir
+        settings=validate_settings(settings, trust),
+        overrides=["cv=refit", f"run={origin.path}"],
+        choices=spec.choices | {"cv": "refit"},
+        config_dir=spec.config_dir,
     )
-    return RefitPlan(spec, origin.path, run.data_hash, selected, epochs, penalty, pooled_temperature(results))
+    temperature = pooled_temperature(results)  # None without validation sets
+    selected = {"epochs": epochs, "C": penalty, "chosen": chosen, "temperature": temperature}
+    return RefitPlan(spec, origin.path, run.data_hash, selected)
 
 
-def select_candidate(
-    run: Run, spec: RunSpec, trust: bool
-) -> tuple[dict[str, object], Settings, list[FoldResult]]:
+def select_candidate(run: Run, spec: RunSpec, trust: bool) -> tuple[dict, Settings, list[FoldResult]]:
     """Return the candidate of a nested run with the best mean validation score: options, settings and folds."""
     found = []
     for number, (chosen, settings) in enumerate(expand_grid(spec.settings, spec.references, trust)):
@@ -121,7 +123,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
     (result,) = train_all_folds(experiment, {0: everything}, settings, run, None)
     # The temperature of the cross-validation, as no graph is left to fit one on.
     tensors, metadata = run.fold(0).load_tensors()
-    run.fold(0).save_tensors(tensors, metadata | {"temperature": plan.temperature})
+    run.fold(0).save_tensors(tensors, metadata | {"temperature": plan.selected["temperature"]})
     summary = {
         **summary_head(experiment, result, start),
         "notes": list(dataset.notes),
@@ -132,10 +134,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
         "refit": {
             "of": escape_control(plan.origin),
             "graphs": len(dataset),
-            "epochs": plan.epochs,
-            "C": plan.penalty,
-            "chosen": plan.selected,
-            "temperature": plan.temperature,
+            **plan.selected,
             "train_accuracy": result.history[-1].train_accuracy,
         },
         "validation_score": None,
