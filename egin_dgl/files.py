@@ -54,9 +54,13 @@ def storage_errors(path: str | Path) -> Iterator[None]:
 
 def write_failure_reason(error: OSError) -> str | None:
     """Why a file could not be written; None for an error of a network or a pipe."""
-    if isinstance(error, (ConnectionError, TimeoutError)) or error.errno in (None, *NETWORK_ERRORS):
+    if (
+        isinstance(error, (ConnectionError, TimeoutError))
+        or error.errno is None
+        or error.errno in NETWORK_ERRORS
+    ):
         return None
-    return error.strerror
+    return os.strerror(error.errno)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
