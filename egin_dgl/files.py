@@ -54,13 +54,8 @@ def storage_errors(path: str | Path) -> Iterator[None]:
 
 def write_failure_reason(error: OSError) -> str | None:
     """Why a file could not be written; None for an error of a network or a pipe."""
-    if (
-        isinstance(error, (ConnectionError, TimeoutError))
-        or error.errno is None
-        or error.errno in NETWORK_ERRORS
-    ):
-        return None
-    return os.strerror(error.errno)
+    is_network = isinstance(error, (ConnectionError, TimeoutError)) or error.errno in NETWORK_ERRORS
+    return None if is_network or error.errno is None else os.strerror(error.errno)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
