@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -15,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from matplotlib.figure import Figure
 
 from egin_dgl.cli.app import train
-from egin_dgl.cli.validation import make_spec, validate_recorded
+from egin_dgl.cli.validation import make_spec, resolve_settings, validate_recorded
 from egin_dgl.reporting.one_run import publish
 from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.run_dir import RunDir
@@ -30,7 +31,7 @@ SMALL = [
     "model.num_layers=2",
     "model.hidden_dim=8",
 ]
-
+BONDS = ("dataset=bonds", "dataset.graphs=8")
 
 seed = 0  # of all training; pytest --seed N
 
@@ -57,6 +58,24 @@ def start(*options, **popen):
     """Start scripts/train.py with these options."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen([sys.executable, SCRIPT, *seeded(options)], **(quiet | popen))
+
+
+def composed(*overrides):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("train", list(overrides))
+
+
+def settings_of(*overrides):
+    return resolve_settings(composed(*overrides))
+
+
+def replaced(settings, keys, value):
+    changed = deepcopy(settings)
+    parent = changed
+    for key in keys[:-1]:
+        parent = parent[key]
+    parent[keys[-1]] = value
+    return changed
 
 
 def run_spec(*options):
