@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 class EginError(Exception):
     """Base of all errors that the app prints as one line instead of a traceback."""
@@ -35,6 +37,14 @@ def one_line(error: BaseException) -> str:
     text = " ".join(re.split(r"\s+full_key:", str(error))[0].split())
     is_known = isinstance(error, EginError) or type(error).__module__.startswith(("hydra.", "omegaconf."))
     return text if is_known else f"{type(error).__name__}: {text}"
+
+
+def escape_control(text: object) -> str:
+    """Escape control characters, so that a text read from a file cannot steer the terminal it is printed on.
+
+    Bytes of file names that are not UTF-8, lone surrogates in Python, are escaped as well.
+    """
+    return CONTROL.sub(lambda match: ascii(match[0])[1:-1], str(text))
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

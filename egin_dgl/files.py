@@ -13,33 +13,7 @@ from pathlib import Path
 
 from egin_dgl.errors import StorageError
 
-# Reasons for not writing a file; other errors, such as those of a network, are passed on.
-WRITE_ERRORS = {
-    getattr(errno, name, None)
-    for name in [
-        "ENOSPC",
-        "EDQUOT",
-        "EFBIG",
-        "EROFS",
-        "EACCES",
-        "EPERM",
-        "EIO",
-        "ENOTDIR",
-        "EISDIR",
-        "ENOENT",
-        "EEXIST",
-        "ENAMETOOLONG",
-        "ELOOP",
-        "ENXIO",
-        "ENODEV",
-        "ESTALE",
-        "ENOTEMPTY",
-        "ETXTBSY",
-        "EMFILE",
-        "ENFILE",
-        "ENOMEM",
-    ]
-} - {None}
+NETWORK_ERRORS = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH)
 TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # names made by `temporary_sibling`
 
 
@@ -79,18 +53,17 @@ def storage_errors(path: str | Path) -> Iterator[None]:
 
 
 def write_failure_reason(error: OSError) -> str | None:
-    """Why a file could not be written; None for an error that is not about files."""
-    return os.strerror(error.errno) if error.errno in WRITE_ERRORS and error.errno is not None else None
+    """Why a file could not be written; None for an error of a network or a pipe."""
+    is_network = isinstance(error, (ConnectionError, TimeoutError)) or error.errno in NETWORK_ERRORS
+    return None if is_network or error.errno is None else os.strerror(error.errno)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a whole file atomically."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a whole text file atomically."""
     write_bytes(path, text.encode())
 
 

@@ -17,48 +17,48 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
-    WithJsonSchema,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict, is_typeddict  # pydantic refuses typing's before Python 3.12
 
-from egin_dgl.errors import ConfigError
-from egin_dgl.option_errors import format_error
+from egin_dgl.errors import ConfigError, did_you_mean
 
 BOOLEANS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 MAX_COUNT = 1_000_000  # a larger count is a typing error
+MAX_SHOWN = 80  # characters of an invalid value in a message
 STRICT = ConfigDict(
     strict=True, extra="forbid", frozen=True, allow_inf_nan=False, str_min_length=1, protected_namespaces=()
 )
 
 
 def parse_bool(value: object) -> object:
-    """yes, no, on and off as booleans; 0 and 1 are refused, which equal False and True."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ValueError
+    """yes, no, on and off as booleans; 0 and 1 as text, which is refused: the numbers equal False and True."""
+    if type(value) is int:
+        return repr(value)
     return BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def require(test: Callable[[str], object]) -> AfterValidator:
-    """A validator of values that pass a test."""
+def wording(text: str, test: Callable[[str], object] = lambda value: True) -> WrapValidator:
+    """Require values of a type to pass a test; the message about others is "must be TEXT"."""
 
-    def check(value: str) -> str:
-        if not test(value):
-            raise ValueError
-        return value
+    def check(value: object, validate: ValidatorFunctionWrapHandler) -> str:
+        try:
+            valid = validate(value)
+        except ValidationError:
+            valid = None
+        if valid is None or not test(valid):
+            raise PydanticCustomError("wording", "Input should be {text}", {"text": text})
+        return valid
 
-    return AfterValidator(check)
-
-
-def wording(text: str) -> WithJsonSchema:
-    """The description of a type in messages: "must be TEXT"."""
-    return WithJsonSchema({"format": text})
+    return WrapValidator(check)
 
 
 T = TypeVar("T")
@@ -66,9 +66,9 @@ Flag = Annotated[bool, BeforeValidator(parse_bool)]
 ListOf = Annotated[list[T], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 CountOrZero = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Width = Annotated[int, Field(ge=1, le=4096, description="a wider layer does not fit into memory")]
+Width = Annotated[int, Field(ge=1, le=4096)]  # a wider layer does not fit into memory
 NumLayers = Annotated[int, Field(ge=1, le=100)]
-Depth = Annotated[int, Field(ge=0, le=100, description="colours are stable long before")]
+Depth = Annotated[int, Field(ge=0, le=100)]  # colours are stable long before
 Decimals = Annotated[int, Field(ge=-15, le=15)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -76,16 +76,13 @@ BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Directory = Annotated[
-    str, require(lambda path: os.path.isdir(os.path.expanduser(path))), wording("the path of a directory")
+    str, wording("the path of a directory", lambda path: os.path.isdir(os.path.expanduser(path)))
 ]
-File = Annotated[str, require(os.path.isfile), wording("the path of a file")]
-Url = Annotated[
-    str, require(re.compile("https?://.+").match), wording("a URL that begins with http:// or https://")
-]
+File = Annotated[str, wording("the path of a file", os.path.isfile)]
+Url = Annotated[str, wording("a URL that begins with http:// or https://", re.compile("https?://.+").match)]
 Device = Annotated[
     str,
-    require(re.compile(r"auto|cpu(:0)?|cuda(:\d{1,4})?").fullmatch),
-    wording("auto, cpu, cuda or cuda:0, cuda:1, …"),
+    wording("auto, cpu, cuda or cuda:0, cuda:1, …", re.compile(r"auto|cpu(:0)?|cuda(:\d{1,4})?").fullmatch),
 ]
 
 # Options of torch's optimizers and schedulers, whose annotations have no bounds. A name means the same in all of them.
@@ -120,6 +117,45 @@ class Options(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise ConfigError(format_error(error, TypeAdapter(type(self)), values, self.group)) from None
+
+
+def format_error(
+    error: ValidationError, adapter: TypeAdapter, values: Mapping[str, Any], group: str = ""
+) -> str:
+    """The first error as one sentence, `model.dropout must be less than or equal to 1, got 2`; unknown names come first."""
+    details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+    kind, place = details[0]["type"], details[0]["loc"]
+    name, value = find_option(values, place, group)
+    if kind == "extra_forbidden":
+        schema = adapter.json_schema()
+        if len(place) > 1:  # of a mapping inside the group, whose type has a definition of its own
+            definition = re.findall(r"#/\$defs/(\w+)", str(schema["properties"][place[0]]))[0]
+            schema = schema["$defs"][definition]
+        known = sorted(schema.get("properties", ()))
+        hint = did_you_mean(str(place[-1]), known)
+        return f"there is no option {name!r}; valid: {', '.join(known) or 'none'}{hint}"
+    if kind == "missing":
+        return f"needed: {'.'.join(filter(None, [name, str(place[-1])]))}=…"
+    same = [detail["msg"] for detail in details if find_option(values, detail["loc"], group)[0] == name]
+    expected = " or ".join(re.sub(r"^\w+ should ", "", text).replace("None", "null") for text in same)
+    return f"{name} must {expected}, got {format_value(value)}"
+
+
+def find_option(values: Any, place: Sequence[str | int], group: str) -> tuple[str, Any]:
+    """The dotted name and the value at the place of an error, where members of unions are no keys."""
+    names = [group] if group else []
+    for key in place:
+        if isinstance(values, Mapping) and key in values:
+            names, values = [*names, str(key)], values[key]
+    return ".".join(names), values
+
+
+def format_value(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no integer of many thousand digits
+        text = "a number of very many digits"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def validate_options(target: Callable, values: Mapping[str, Any], group: str = "") -> dict[str, Any]:
@@ -190,8 +226,7 @@ def is_plain(hint: Any) -> bool:
         return any(map(is_plain, arguments))
     if origin in (Sequence, list, tuple, Mapping, dict):
         return all(is_plain(one) for one in arguments if one is not Ellipsis)
-    plain = (Any, bool, int, float, str, list, dict, os.PathLike)
-    return origin is Literal or is_typeddict(hint) or hint in plain
+    return origin is Literal or is_typeddict(hint) or hint in (Any, bool, int, float, str, list, dict)
 
 
 def as_option(hint: Any) -> Any:

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -63,7 +63,9 @@ def flags(reproducible: str) -> dict[str, str]:
 
 def is_active(reproducible: str | Literal[False]) -> bool:
     """Whether this process satisfies the setting; False needs nothing."""
-    return reproducible is False or flags(reproducible).items() <= INITIAL.items()
+    return reproducible is False or (
+        reproducible in CHOICES[1:] and flags(reproducible).items() <= INITIAL.items()
+    )
 
 
 @contextmanager
@@ -89,12 +91,6 @@ def restart_if_needed(value: object) -> None:
     """
     if isinstance(value, str) and value in FLAGS and os.name == "posix" and INITIAL.get(MARK) != value:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(value)})
-
-
-def parse_reproducible(overrides: Sequence[str]) -> str | None:
-    """Value of the last `reproducible=…` among the command-line overrides."""
-    found = [word.removeprefix("reproducible=") for word in overrides if word.startswith("reproducible=")]
-    return found[-1] if found else None
 
 
 def disable_cpu_specific_kernels() -> None:
@@ -131,7 +127,6 @@ def format_arithmetic(arithmetic: dict) -> str:
 
 
 def processor_name() -> str:
-    """Model name of the CPU."""
     try:
         names = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:

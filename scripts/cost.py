@@ -14,8 +14,8 @@ except ImportError as error:
 import torch
 from hydra import compose, initialize_config_dir
 
-from egin_dgl.cli.experiment import make_recipe
-from egin_dgl.cli.instantiate import build
+from egin_dgl.cli.experiment import build, make_recipe
+from egin_dgl.cli.validation import resolve_settings
 from egin_dgl.data import GraphDataset
 from egin_dgl.data.splits import make_folds
 from egin_dgl.errors import EginError
@@ -51,7 +51,7 @@ def fold_seconds(options: list[str], dataset: GraphDataset) -> float:
             folder=FoldDir(Path(folder), 0),
             train=fit_fold,
             device=torch.device("cpu"),
-            recipe=make_recipe(cfg, dataset),
+            recipe=make_recipe(resolve_settings(cfg), dataset),
         )
         start = time.process_time()
         fit_fold(dataset, job, lambda *_: None)
@@ -63,7 +63,7 @@ def main(turns: int) -> None:
     print(f"| | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
     for name, options in DATASETS.items():
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            dataset = build(compose("train", options), "dataset")
+            dataset = build(resolve_settings(compose("train", options)), "dataset")
         fold_seconds([*options, "trainer.epochs=1"], dataset)  # warm-up: loads code and prepares the data
         least = dict.fromkeys(VARIANTS, float("inf"))
         for _ in range(turns):

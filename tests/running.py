@@ -7,18 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 from hydra import compose, initialize_config_dir
 from matplotlib.figure import Figure
-from omegaconf import OmegaConf
 
 from egin_dgl.cli.app import train
-from egin_dgl.cli.run_specs import make_spec, validate_recorded
+from egin_dgl.cli.validation import make_spec, resolve_settings, validate_recorded
 from egin_dgl.reporting.one_run import publish
-from egin_dgl.runs.csv_files import read_history
+from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.run_dir import RunDir
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,7 +31,7 @@ SMALL = [
     "model.num_layers=2",
     "model.hidden_dim=8",
 ]
-
+BONDS = ("dataset=bonds", "dataset.graphs=8")
 
 seed = 0  # of all training; pytest --seed N
 
@@ -60,12 +60,29 @@ def start(*options, **popen):
     return subprocess.Popen([sys.executable, SCRIPT, *seeded(options)], **(quiet | popen))
 
 
+def composed(*overrides):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("train", list(overrides))
+
+
+def settings_of(*overrides):
+    return resolve_settings(composed(*overrides))
+
+
+def replaced(settings, keys, value):
+    changed = deepcopy(settings)
+    parent = changed
+    for key in keys[:-1]:
+        parent = parent[key]
+    parent[keys[-1]] = value
+    return changed
+
+
 def run_spec(*options):
     """Return what a command with these options records in run.json."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         cfg = compose("train", ["trainer.fold_workers=1", *options], return_hydra_config=True)
-    app = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
-    return replace(make_spec(app, cfg.hydra), overrides=list(options))
+    return replace(make_spec(cfg, cfg.hydra), overrides=list(options))
 
 
 def run_here(folder, *options):

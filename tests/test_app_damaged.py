@@ -173,7 +173,9 @@ def test_damaged_summary_history_and_removed_folds_are_made_again(small_run, tmp
 def test_checkpoint_of_another_fold_is_refused(small_run, interrupted, tmp_path):
     folder = shutil.copytree(interrupted, tmp_path / "run")
     shutil.copy(folder / "fold_00" / "last.pt", folder / "fold_01" / "last.pt")
-    assert "fold_01/last.pt: the checkpoint of fold 0; remove the directory" in outcome(folder, small_run)
+    assert "fold_01/last.pt: not a readable checkpoint (it is of fold 0); remove the directory" in outcome(
+        folder, small_run
+    )
 
 
 def test_damaged_sweep_is_refused_with_what_to_do(small_run, tmp_path):

@@ -103,12 +103,12 @@ REFUSED = {
         ["dataset=bonds", "cv.split_by=scaffold"],
         "is for molecules: use dataset=smiles",
     ),
-    "another split": ([*TABLES, "cv.split_by=size"], "cv.split_by must be scaffold or null, got 'size'"),
+    "another split": ([*TABLES, "cv.split_by=size"], "cv.split_by must be 'scaffold', got 'size'"),
     "two cuts": ([*TABLES, "dataset.split_column=split", "cv.repeats=2"], "leave out cv.repeats"),
     "a fold of one split": ([*TABLES, "dataset.split_column=split", "cv.fold=1"], "cv.fold must be 0"),
     "a number as file": (
         [*TABLES, "cv.folds_file=5"],
-        "cv.folds_file must be the path of a file or null, got 5",
+        "cv.folds_file must be the path of a file, got 5",
     ),
     "several targets": (
         [*TABLES, "dataset.target=[label,part]"],

@@ -15,7 +15,7 @@ from egin_dgl.data.tensor_file import write_tensors
 from egin_dgl.errors import ConfigError, StorageError
 from egin_dgl.evaluation.history import EpochRecord
 from egin_dgl.files import write_text
-from egin_dgl.runs.checkpoint_file import write_checkpoint
+from egin_dgl.runs.fold_dir import write_checkpoint
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.training.tensorboard import FoldLogger
 

@@ -9,12 +9,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
 GROUND = (
     "errors",
-    "text",
     "files",
-    "imports",
     "reproducibility",
     "backend",
-    "option_errors",
     "options",
     "with_dgl",
 )  # single files that every room stands on

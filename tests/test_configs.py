@@ -9,9 +9,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from egin_dgl.cli.config_dirs import list_choices
+from egin_dgl.cli.experiment import build
 from egin_dgl.cli.help import help_page
-from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.validation import validate_settings
+from egin_dgl.cli.validation import resolve_settings, validate_settings
 from egin_dgl.data import bonds
 from egin_dgl.data.loader import assemble
 
@@ -44,14 +44,14 @@ def test_every_choice_is_valid(group):
     ids="=".join,
 )
 def test_every_choice_takes_a_step(numbers, choice):
-    cfg = composed("=".join(choice))
+    settings = resolve_settings(composed("=".join(choice)))
     dataset = bonds(graphs=8)
-    network = build(cfg, "model")(dataset.info)
+    network = build(settings, "model")(dataset.info)
     if not isinstance(network, torch.nn.Module):
         assert network.penalties  # a kernel machine: one fit for each, without optimizer or scheduler
         return
-    optimizer = build(cfg, "optimizer")(network.parameters())
-    scheduler = build(cfg, "scheduler")(optimizer)
+    optimizer = build(settings, "optimizer")(network.parameters())
+    scheduler = build(settings, "scheduler")(optimizer)
     batch = assemble(dataset, torch.arange(7))  # classes unequal, or the majority would have nothing to learn
     before = [parameter.detach().clone() for parameter in network.parameters()]
     logits = network(batch.graph, batch.node_feats, batch.edge_feats)
@@ -65,9 +65,7 @@ def test_every_choice_takes_a_step(numbers, choice):
 def test_help_explains_every_option():
     for overrides in ([], ["cv=nested", "dataset=csv", "dataset.path=X", "ewl=colors", "scheduler=plateau"]):
         cfg = composed(*overrides)
-        lines = dict(
-            (line.split("=")[0].strip(), line) for line in help_page(overrides, CONF, "train").splitlines()
-        )
+        lines = dict((line.split("=")[0].strip(), line) for line in help_page(overrides).splitlines())
         for group in ("trainer", "cv", "dataset", "ewl", "scheduler", "optimizer"):
             for name in cfg[group]:
                 if not name.startswith("_") and (group, name) not in {("trainer", "model"), ("cv", "grid")}:

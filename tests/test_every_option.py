@@ -1,32 +1,23 @@
 """Every option of every YAML file: an invalid value is refused in one sentence, a valid one builds."""
 
 import math
-from copy import deepcopy
 
 import dgl
 import pytest
 import torch
-import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
-from running import ROOT
-from torch import nn
+from running import BONDS, ROOT, composed, replaced, settings_of
 
-from egin_dgl.cli.error_messages import check_overrides
-from egin_dgl.cli.experiment import make_experiment
-from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.run_specs import resolve_settings
+from egin_dgl.cli.experiment import build, make_experiment
 from egin_dgl.cli.validation import (
     OPTION_GROUPS,
     TARGET_GROUPS,
     validate_group,
-    validate_settings,
 )
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.training.options import RunOptions
 
 CONF = ROOT / "conf"
-BONDS = ("dataset=bonds", "dataset.graphs=8")
 # A TU dataset that is written down only sets the values of dataset=tu.
 CHOICES = [
     (group, path.stem)
@@ -63,26 +54,12 @@ VALID = {
 }
 
 
-def composed(*overrides):
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("train", list(overrides))
-
-
 def list_keys(options, prefix=()):
     for name, value in options.items():
         if not name.startswith("_"):
             yield (*prefix, name)
             if isinstance(value, dict):
                 yield from list_keys(value, (*prefix, name))
-
-
-def replaced(settings, keys, value):
-    changed = deepcopy(settings)
-    parent = changed
-    for key in keys[:-1]:
-        parent = parent[key]
-    parent[keys[-1]] = value
-    return changed
 
 
 @pytest.fixture(scope="module")
@@ -174,145 +151,4 @@ def test_options_outside_of_groups():
 def test_readers_refuse_an_unknown_target(files):
     for choice, overrides in files.items():
         with pytest.raises(EginError, match="abc"):
-            build(composed(f"dataset={choice}", *overrides, "dataset.target=abc"), "dataset")
-
-
-@pytest.mark.parametrize(("text", "value"), [("no", False), ("off", False), ("yes", True), ("On", True)])
-def test_yes_and_no_are_booleans(text, value):
-    options = ["model.learn_eps", "cv.validation", "trainer.model.scale_by_size", "ewl.attributes"]
-    cfg = composed(*BONDS, "ewl=colors", *(f"{option}={text}" for option in options))
-    settings = resolve_settings(cfg)
-    assert settings["model"]["learn_eps"] is settings["ewl"]["attributes"] is value
-    assert settings["model"]["scale_by_size"] is value  # an interpolation of the option of trainer
-    assert make_experiment(cfg).model == ("EGIN-E-ε" if value else "EGIN-E")
-
-
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (["+model.nothing=1"], "there is no option 'model.nothing'; valid: dropout, edge_dim"),
-        (["+optimizer.amsgra=1"], "there is no option 'optimizer.amsgra'; valid: .*did you mean amsgrad"),
-        (["+trainer.epochz=1"], "there is no option 'trainer.epochz'; valid: .*did you mean epochs"),
-        (["+trainer.model.x=1"], "there is no option 'trainer.model.x'; valid: mlp_dropout, scale_by_size$"),
-        (["+model.make_layer=1"], "there is no option 'model.make_layer'"),
-        (["+ewl.depth=1"], "ewl has no _target_"),
-        (["model._target_=nowhere.Model"], "model._target_ must be the dotted name of a class or function"),
-        (["model._partial_=1"], "model._partial_ must be true or false, got 1"),
-        (
-            ["+optimizer.betas=[0.9,1]"],
-            "optimizer.betas must be a list of 2, each a number from 0 to below 1",
-        ),
-        (["scheduler=plateau", "scheduler.factor=1"], "scheduler: Factor should be < 1.0"),
-        (["model=dgcnn", "model.conv_dims=[1]"], "model.conv_dims must be a list of 2, each a whole number"),
-        (["trainer.ema_decay=1"], r"trainer.ema_decay must be a number from 0 to below 1 or null, got 1$"),
-        (["optimizer.lr=-1"], "optimizer.lr must be a number of at least 0, got -1"),
-        (["trainer.clip_grad_norm=0"], "trainer.clip_grad_norm must be a number above 0 or null, got 0"),
-        (["cv.folds_file=x"], "cv.folds_file must be the path of a file or null, got 'x'"),
-        (["cv=nested", "cv.grid={model: {hidden_dim: []}}"], "cv.grid.model.hidden_dim must be a list"),
-        (["trainer.epochs='3'"], "trainer.epochs must be a whole number from 1 to 1000000, got '3'"),
-        (["model.norm=abc"], "model.norm must be one of batch, layer, none, got 'abc'"),
-    ],
-)
-def test_messages(overrides, sentence):
-    with pytest.raises(ConfigError, match=f"^{sentence}"):
-        make_experiment(composed(*BONDS, *overrides))
-
-
-def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(
-        "from egin_dgl.models import GIN\n"
-        "from egin_dgl.options import Fraction\n"
-        "class Mine(GIN):\n"
-        "    def __init__(self, info, share: Fraction = 0.5, free=None, **options):\n"
-        "        super().__init__(info, **options)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    overrides = ["model=gin", "model._target_=mine.Mine", *BONDS]
-    assert make_experiment(composed(*overrides, "+model.free={a: 1}")).model == "GIN"
-    for override, message in (
-        ("+model.share=2", "model.share must be a number from 0 to 1, got 2"),
-        ("model.mlp_layers=0", "model.mlp_layers must be a whole number"),  # of its base class
-    ):
-        with pytest.raises(ConfigError, match=message):
-            resolve_settings(composed(*overrides, override))
-
-
-@pytest.mark.parametrize(
-    ("option", "valid", "invalid"),
-    [
-        ("n_trials", "0", "-1"),
-        ("n_jobs", "1", "1.5"),
-        ("max_failure_rate", "null", "abc"),
-        ("study_name", "abc", "''"),
-    ],
-)
-def test_options_of_a_search_are_validated_before_it_starts(option, valid, invalid):
-    check_overrides([f"hydra.sweeper.{option}={valid}"], CONF)
-    with pytest.raises(ConfigError, match=f"hydra.sweeper.{option} must be "):
-        check_overrides([f"hydra.sweeper.{option}={invalid}"], CONF)
-
-
-def test_the_largest_sizes_fit_into_memory():
-    """The bounds of widths are there for this."""
-    sizes = ["model.num_layers=1", "model.hidden_dim=4096", "model.edge_dim=4096"]
-    experiment = make_experiment(composed(*BONDS, *sizes))
-    network = experiment.recipe.make_model(experiment.dataset.info)
-    assert isinstance(network, nn.Module)
-    assert sum(parameter.nbytes for parameter in network.parameters()) < 500e6
-
-
-@pytest.fixture(scope="module")
-def recorded():
-    return OmegaConf.to_container(composed("dataset=mutag", "scheduler=cosine"), resolve=True)
-
-
-def test_settings_of_a_run_directory_are_plain_values(recorded):
-    valid = validate_settings(
-        recorded | {"trainer": recorded["trainer"] | {"standardize": "yes"}}, trust=False
-    )
-    assert valid["trainer"]["standardize"] is True and valid["scheduler"]["T_max"] == 100
-    assert yaml.safe_load(yaml.safe_dump(valid)) == valid
-    assert validate_settings(valid, trust=False) == valid
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        ("model._target_", "os.mkdir", "is not a model of egin_dgl or torch"),
-        ("model._target_", "egin_dgl.data.load_tu", "is not a model"),
-        ("model._target_", ["os.mkdir"], "is not a model"),
-        ("dataset._target_", "egin_dgl.files.write_text", "is not a dataset"),
-        ("model._partial_", False, "model._partial_ must be true"),
-        ("dataset._partial_", True, "dataset._partial_ must be false"),
-        ("model._args_", [1], "model has the key '_args_'"),
-        ("trainer._target_", "os.mkdir", "trainer has the key '_target_'"),
-        ("cv.grid", {"model": {"_target_": ["os.mkdir"]}}, "cv.grid.model has the key '_target_'"),
-        ("model.readout", {"_target_": "os.mkdir"}, "model.readout has the key '_target_'"),
-        ("model.readout", "${oc.env:HOME}", "is not resolved from a run directory"),
-        ("seed", "${oc.env:HOME}", "is not resolved"),
-        ("dataset.name", "../MUTAG", "dataset.name must be a name without a path"),
-        ("dataset.url", "http://127.0.0.1/x", "dataset.url must be the default"),
-        ("evil", 1, "there is no option 'evil'"),
-        ("self", 1, "there is no option 'self'"),
-        ("model", None, "model must be a group of options"),
-        ("cv.fold", list(range(50_000)), "more than 100000 characters"),
-    ],
-)
-def test_settings_of_a_run_directory_call_nothing_else(recorded, place, value, message):
-    changed = replaced(recorded, place.split("."), value)
-    with pytest.raises(ConfigError, match=message):
-        validate_settings(changed, trust=False)
-
-
-def test_settings_nested_too_deep_are_refused(recorded):
-    deep = 1
-    for _ in range(5000):
-        deep = {"a": deep}
-    with pytest.raises(ConfigError, match="nested too deep"):
-        validate_settings(recorded | {"cv": recorded["cv"] | {"grid": deep}}, trust=False)
-
-
-def test_build_takes_plain_settings(recorded):
-    make = build(recorded, "optimizer")
-    assert (make.func, make.keywords["lr"]) == (torch.optim.Adam, 0.01)
-    assert build(composed(*BONDS), "dataset").info.graphs == 8
+            build(settings_of(f"dataset={choice}", *overrides, "dataset.target=abc"), "dataset")

@@ -15,7 +15,7 @@ from running import edit_settings, run_spec
 from egin_dgl.cli.overrides import parse_arguments
 from egin_dgl.cli.refit import plan_refit
 from egin_dgl.cli.resume import resume
-from egin_dgl.cli.run_specs import validate_recorded
+from egin_dgl.cli.validation import validate_recorded
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.inference.trained_run import load_run
 from egin_dgl.runs.fold_dir import FoldDir

@@ -20,13 +20,14 @@ def fit_fold(cfg, folder: Path) -> None:
     import torch
 
     from egin_dgl.cli.experiment import make_experiment
+    from egin_dgl.cli.validation import resolve_settings
     from egin_dgl.data.splits import make_folds
     from egin_dgl.runs.fold_dir import FoldDir
     from egin_dgl.training.job import FoldJob
     from egin_dgl.training.parallel.resources import CpuBudget
     from egin_dgl.training.parallel.workers import train_folds
 
-    experiment = make_experiment(cfg)
+    experiment = make_experiment(resolve_settings(cfg))
     dataset = experiment.dataset
     folds = make_folds(dataset.labels.numpy(), cfg.cv.k, cfg.seed, dataset.info.name)
     job = FoldJob(
@@ -43,6 +44,6 @@ def fit_fold(cfg, folder: Path) -> None:
 
 if __name__ == "__main__":
     module = runpy.run_path(str(ROOT / "egin_dgl" / "reproducibility.py"))
-    module["restart_if_needed"](module["parse_reproducible"](sys.argv[1:]))
+    module["restart_if_needed"](sys.argv[-1].removeprefix("reproducible="))
     divider = sys.argv.index("--")
     main(Path(sys.argv[1]), sys.argv[2:divider], sys.argv[divider + 1 :])

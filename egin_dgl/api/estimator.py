@@ -5,21 +5,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from egin_dgl.cli.config_dirs import conf_dir
-from egin_dgl.cli.experiment import make_experiment_on
+from egin_dgl.cli.config_dirs import compose_config
+from egin_dgl.cli.experiment import make_experiment
+from egin_dgl.cli.validation import resolve_settings
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
 from egin_dgl.runs.fold_dir import FoldDir
-from egin_dgl.training.job import FoldJob
+from egin_dgl.runs.settings import Settings
 from egin_dgl.training.parallel.workers import one_thread
 
+ARGUMENTS = {  # that are options, by group
+    "model": ("hidden_dim", "num_layers", "edge_dim", "learn_eps", "dropout"),
+    "trainer": ("epochs", "batch_size"),
+    "optimizer": ("lr",),
+}
 NO_GRAPHS = np.empty(0, dtype=np.int64)
 
 
@@ -104,17 +108,9 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         names = [str(value) for value in classes.tolist()]
         labels = [names[number] for number in numbers]
         dataset = GraphDataset.from_graphs(graphs, labels, class_names=names, **self._columns())
-        experiment = make_experiment_on(self._config(), dataset)
+        experiment = make_experiment(self._settings(), dataset=dataset)
         with tempfile.TemporaryDirectory() as folder, one_thread():
-            job = FoldJob(
-                fold=0,
-                seed=self.seed,
-                split=self._split(dataset),
-                folder=FoldDir(Path(folder), 0),
-                train=experiment.train,
-                device=experiment.device,
-                recipe=experiment.recipe,
-            )
+            job = experiment.job(FoldDir(Path(folder), 0), self._split(dataset))
             self.result_ = experiment.train(experiment.dataset, job, lambda fold, record: None)
             self.fold_: TrainedFold = load_fold(job.folder, experiment.device, trust=True)
         self.classes_ = classes
@@ -139,26 +135,21 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         names = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def _config(self) -> DictConfig:
+    def _settings(self) -> Settings:
         """Compose the configuration with the arguments of the estimator."""
-        arguments: dict[str, object] = {
-            "model.hidden_dim": self.hidden_dim,
-            "model.num_layers": self.num_layers,
-            "model.edge_dim": self.edge_dim,
-            "model.learn_eps": self.learn_eps,
-            "model.dropout": self.dropout,
-            "trainer.epochs": self.epochs,
-            "trainer.batch_size": self.batch_size,
-            "optimizer.lr": self.lr,
+        values = {
+            f"{group}.{name}": getattr(self, name)
+            for group, names in ARGUMENTS.items()
+            for name in names
+            if getattr(self, name) is not None
         }
-        values = {key: value for key, value in arguments.items() if value is not None}
         groups = [f"model={self.model}", f"seed={self.seed}", f"device={self.device}", "dataset=bonds"]
         groups.append("cv=ten_fold" if self.validation else "cv=paper")
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            if "hidden_dim" not in compose("train", groups[:1]).model:
-                values.pop("model.hidden_dim", None)
-            values |= dict(self.options or {})
-            return compose("train", [*groups, *(f"{key}={to_override(v)}" for key, v in values.items())])
+        if "hidden_dim" not in compose_config(groups[:1]).model:
+            values.pop("model.hidden_dim", None)
+        values |= dict(self.options or {})
+        overrides = [f"{key}={to_override(value)}" for key, value in values.items()]
+        return resolve_settings(compose_config([*groups, *overrides]))
 
     def _split(self, dataset: GraphDataset) -> Split:
         everything = np.arange(len(dataset))

@@ -1,31 +1,29 @@
 """The training app: from recorded settings to calls of the library."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from egin_dgl import reproducibility
+from egin_dgl.backend import import_in_background
 from egin_dgl.cli.experiment import Experiment, make_experiment
 from egin_dgl.cli.splitting import make_splits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.predictions import test_predictions
 from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.summary import confusion_counts, summarize
-from egin_dgl.imports import import_in_background
 from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
-from egin_dgl.runs.csv_files import write_predictions
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
-from egin_dgl.text import escape_control
-from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
@@ -34,10 +32,7 @@ PUBLISH_MODULE = "egin_dgl.reporting.one_run.publish"  # imports matplotlib, whi
 
 
 def train(spec: RunSpec, path: str | Path, budget: CpuBudget | None = None, trust: bool = True) -> dict:
-    """Cross-validate a model and write the run to a directory.
-
-    Called again with the same settings and directory, it resumes. If `reproducible` requests another arithmetic than that
-    of this process, the run gets a process of its own.
+    """Cross-validate a model and write the run to a directory; called again with the same settings, it resumes.
 
     Args:
         spec: validated settings.
@@ -48,14 +43,17 @@ def train(spec: RunSpec, path: str | Path, budget: CpuBudget | None = None, trus
     Returns:
         The content of summary.json.
     """
-    reproducible = spec.settings["reproducible"]
     if spec.settings["cv"].get("refit"):
-        raise ConfigError(
-            "cv=refit needs run=DIR, the directory of the cross-validation whose settings it takes"
-        )
-    if not reproducibility.is_active(reproducible):
-        return run_in_fresh_process(reproducible, cross_validate, spec, path, budget, trust)
-    return cross_validate(spec, path, budget, trust)
+        raise ConfigError("cv=refit needs run=DIR, the directory of a cross-validation")
+    return call_reproducibly(cross_validate, spec, path, budget, trust)
+
+
+def call_reproducibly(function: Callable[..., dict], spec: RunSpec, *arguments: Any) -> dict:
+    """Call a function, in a process of its own if `reproducible` requests another arithmetic than that of this one."""
+    reproducible = spec.settings["reproducible"]
+    if reproducibility.is_active(reproducible):
+        return function(spec, *arguments)
+    return run_in_fresh_process(reproducible, function, spec, *arguments)
 
 
 def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, trust: bool) -> dict:
@@ -76,19 +74,15 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     from egin_dgl.reporting.one_run.publish import publish  # see PUBLISH_MODULE
 
     summary = {
-        "model": experiment.model,
-        "dataset": dataset.info.name,
-        "seed": settings["seed"],
-        "parameters": results[0].parameters,
-        "seconds": time.perf_counter() - start,
-        "device": str(experiment.device),
+        **summary_head(experiment, results[0], start),
         "majority_accuracy": dataset.majority_accuracy,
         "holdout": bool(settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
-    } | summarize(results, folds.k, settings["cv"]["validation"])
+        **summarize(results, folds.k, settings["cv"]["validation"]),
+    }
     histories = [result.history for result in results]
     counts, names = confusion_counts(results), dataset.info.class_names
-    write_predictions(run.predictions, test_predictions(results, splits), dataset.names, names)
+    run.save_predictions(test_predictions(results, splits), dataset.names, names)
     fold_curves = settings.get("fold_curves", False)
     publish(run, summary, result_settings(settings), histories, counts, names, fold_curves)
     write_card(run)
@@ -96,8 +90,18 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     return summary
 
 
+def summary_head(experiment: Experiment, result: FoldResult, start: float) -> dict:
+    return {
+        "model": experiment.model,
+        "dataset": experiment.dataset.info.name,
+        "seed": experiment.seed,
+        "parameters": result.parameters,
+        "seconds": time.perf_counter() - start,
+        "device": str(experiment.device),
+    }
+
+
 def log_dataset(dataset: GraphDataset, settings: Settings) -> None:
-    """Print a summary of the data and hints about options to stderr."""
     trainer = settings["trainer"]
     attributes = settings["model"].get("attributes")
     lines = hints(dataset, trainer["standardize"], bool(trainer["class_weights"]), attributes)
@@ -112,22 +116,10 @@ def train_all_folds(
     run: RunDir,
     budget: CpuBudget | None,
 ) -> list[FoldResult]:
-    """Train the folds in parallel on the cores of the budget."""
     budget = budget or CpuBudget(len(cores()))
     if workers := settings["trainer"]["fold_workers"]:
         budget = replace(budget, workers=workers)
-    jobs = [
-        FoldJob(
-            fold=number,
-            seed=settings["seed"],
-            split=split,
-            folder=run.fold(number),
-            train=experiment.train,
-            device=experiment.device,
-            recipe=experiment.recipe,
-        )
-        for number, split in splits.items()
-    ]
+    jobs = [experiment.job(run.fold(number), split) for number, split in splits.items()]
     with FoldProgress({job.fold: job.folder.epochs for job in jobs}, experiment.epochs) as progress:
         if min(budget.workers, len(jobs)) > 1:
             import_in_background(PUBLISH_MODULE, "scipy.optimize")

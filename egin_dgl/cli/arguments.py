@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import yaml
 from pydantic import Field
@@ -10,6 +10,9 @@ from pydantic import Field
 from egin_dgl.cli.config_dirs import split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.options import Device, Flag, Options
+
+if TYPE_CHECKING:
+    from egin_dgl.inference.trained_run import TrainedRun
 
 T = TypeVar("T", bound=Options)
 
@@ -25,9 +28,15 @@ class TrainedRunOptions(Options):
     device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
     trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
+    def load(self) -> "TrainedRun":
+        from egin_dgl.inference.trained_run import load_run
+        from egin_dgl.training.device import pick_device
+
+        run = load_run(self.run, str(pick_device(self.device)), self.trust)
+        return run if self.fold is None else run.select_fold(self.fold)
+
 
 def run_with_options(function: Callable[[T], None], kind: type[T], usage: str) -> None:
-    """Call a function with the options in sys.argv, or print the help."""
     if {"-h", "--help"} & set(sys.argv):
         print(help_text(kind, usage))
     else:
@@ -50,7 +59,6 @@ def parse_options(kind: type[T], arguments: Sequence[str]) -> T:
 
 
 def help_text(kind: type[Options], usage: str) -> str:
-    """The page of `--help`, a line per option."""
     lines = [usage, ""]
     for name, field in kind.model_fields.items():
         default = "" if field.is_required() else yaml.safe_dump(field.default).splitlines()[0]

@@ -5,7 +5,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+CONFIG_NAME = "train"
 CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
 
 
@@ -16,8 +21,17 @@ def conf_dir() -> Path:
     return installed if installed.is_dir() else package.parent / "conf"
 
 
+def compose_config(overrides: Sequence[str], **options: Any) -> "DictConfig":
+    """The configuration of `egin train` with these overrides."""
+    from hydra import compose, initialize_config_dir  # slow, and not needed by all commands
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        return compose(CONFIG_NAME, list(overrides), **options)
+
+
 def list_choices(group: str, *directories: Path | None) -> list[str]:
-    """The choices of a group in these configuration directories."""
     return sorted(
         {path.stem for directory in directories if directory for path in (directory / group).glob("*.yaml")}
     )

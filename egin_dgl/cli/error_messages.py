@@ -4,17 +4,14 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from egin_dgl.cli.config_dirs import list_choices, search_path, split_config_dir
+from egin_dgl.cli.config_dirs import compose_config, conf_dir, list_choices, search_path, split_config_dir
 from egin_dgl.errors import ConfigError, did_you_mean, one_line
 
 LAUNCHERS = {
@@ -25,14 +22,14 @@ LAUNCHERS = {
 }
 
 
-def check_overrides(arguments: Sequence[str], config_dir: Path) -> None:
+def check_overrides(arguments: Sequence[str]) -> None:
     """Raise for overrides that Hydra or a plugin of it would answer with a traceback."""
     for override in arguments:
         option, equals, value = override.partition("=")
         if equals and not option.strip("+~ "):
             raise ConfigError(f"{override!r} names no option: write OPTION=VALUE")
         group = option.lstrip("+~").partition("@")[0]
-        choices = list_choices(group, config_dir)
+        choices = list_choices(group, conf_dir())
         if choices and option.startswith("~"):
             raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
         if choices and equals and not is_choice(override):
@@ -40,9 +37,7 @@ def check_overrides(arguments: Sequence[str], config_dir: Path) -> None:
         if option.lstrip("+").startswith("hydra.sweeper."):
             check_sweeper(option.lstrip("+"), parse_value(override))
     if "hydra/launcher=submitit_slurm" in arguments and shutil.which("srun") is None:
-        raise ConfigError(
-            "hydra/launcher=submitit_slurm needs SLURM, and there is no srun here: start it on a node of the cluster"
-        )
+        raise ConfigError("hydra/launcher=submitit_slurm needs SLURM, and there is no srun here")
 
 
 def check_sweeper(option: str, value: Any) -> None:
@@ -76,7 +71,7 @@ def parse_value(override: str) -> Any:
     return value.text if isinstance(value, QuotedString) else value
 
 
-def explain(error: Exception, config_dir: Path, config_name: str) -> str:
+def explain(error: Exception) -> str:
     """An error of Hydra in one line, with the valid options where one is wrong."""
     text = str(error)
     if match := re.search(r"Could not find 'hydra/(launcher|sweeper)/(?:sampler/)?(\w+)'", text):
@@ -87,26 +82,23 @@ def explain(error: Exception, config_dir: Path, config_name: str) -> str:
     if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         group, option = match.groups()
         user_dir, _ = split_config_dir(sys.argv[1:])
-        choices = list_choices(group, config_dir, user_dir)
-        if choices:
+        if choices := list_choices(group, conf_dir(), user_dir):
             return f"{group} has no option {option!r}; valid: {', '.join(choices)}{did_you_mean(option, choices)}"
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match.group(1)
         group, _, name = key.rpartition(".")
-        valid = list_options(group, config_dir, config_name)
+        valid = list_options(group)
         if valid and name not in valid:  # else the value is wrong, not the option
-            return f"there is no option {key!r}; valid{f' in {group}' if group else ''}: {', '.join(valid)}{did_you_mean(name, valid)}"
+            place = f" in {group}" if group else ""
+            return f"there is no option {key!r}; valid{place}: {', '.join(valid)}{did_you_mean(name, valid)}"
     return one_line(error)
 
 
-def list_options(group: str, config_dir: Path, config_name: str) -> list[str]:
+def list_options(group: str) -> list[str]:
     """The options of a group, in the configuration that the choices on the command line give."""
     user_dir, overrides = split_config_dir(sys.argv[1:])
     choices = [override for override in overrides if re.fullmatch(r"\w+=\w+", override)]
-    choices = [choice for choice in choices if list_choices(choice.split("=")[0], config_dir, user_dir)]
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(config_dir), version_base="1.3"):
-        cfg = compose(config_name, [*search_path(user_dir), *choices])
+    choices = [choice for choice in choices if list_choices(choice.split("=")[0], conf_dir(), user_dir)]
+    cfg = compose_config([*search_path(user_dir), *choices])
     node = OmegaConf.select(cfg, group) if group else cfg
-    keys = map(str, node) if isinstance(node, DictConfig) else ()
-    return sorted(key for key in keys if not key.startswith("_"))
+    return sorted(str(key) for key in node if str(key)[0] != "_") if isinstance(node, DictConfig) else []

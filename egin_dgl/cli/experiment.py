@@ -4,26 +4,28 @@ import copy
 import itertools
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any, Literal
 
 import torch
-from omegaconf import DictConfig
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
 from torch import nn
 
 from egin_dgl import reproducibility
-from egin_dgl.cli.instantiate import build
-from egin_dgl.cli.run_specs import resolve_settings
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.splits import Split
 from egin_dgl.data.transform import Standardizer
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
+from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.settings import Settings
 from egin_dgl.training.device import pick_device
-from egin_dgl.training.job import Recipe, TrainFold
+from egin_dgl.training.job import FoldJob, Recipe, TrainFold
 from egin_dgl.training.kernel_svm import fit_kernel_fold
 from egin_dgl.training.nested import Candidate, fit_nested_fold
 from egin_dgl.training.options import TrainerOptions
@@ -44,38 +46,40 @@ class Experiment:
     train: TrainFold
     epochs: int  # of a fold, with those of its candidates
     device: torch.device
+    seed: int
+
+    def job(self, fold: FoldDir, split: Split) -> FoldJob:
+        return FoldJob(
+            fold=fold.fold,
+            seed=self.seed,
+            split=split,
+            folder=fold,
+            train=self.train,
+            device=self.device,
+            recipe=self.recipe,
+        )
 
 
 def make_experiment(
-    cfg: DictConfig | Settings, references: Mapping[str, str] | None = None, trust: bool = True
-) -> Experiment:
-    """Load the dataset and build the experiment on it.
-
-    Args:
-        cfg: settings, or a composed configuration.
-        references: see `RunSpec`; followed by the points of a grid. Default: none.
-        trust: allow a grid to name classes that are not of egin_dgl or torch. Default: True.
-    """
-    settings = resolve_settings(cfg)
-    pick_device(settings["device"])  # an unknown device is an error before anything is downloaded
-    dataset = build(settings, "dataset")
-    return make_experiment_on(settings, dataset, references, trust)
-
-
-def make_experiment_on(
-    cfg: DictConfig | Settings,
-    dataset: GraphDataset,
+    settings: Settings,
     references: Mapping[str, str] | None = None,
     trust: bool = True,
+    dataset: GraphDataset | None = None,
 ) -> Experiment:
-    """Build the experiment on a dataset in memory; arguments as of `make_experiment`."""
-    settings = resolve_settings(cfg)
-    cv, device = settings["cv"], pick_device(settings["device"])
+    """Build the experiment that validated settings describe.
+
+    Args:
+        settings: see `validate_settings`.
+        references: see `RunSpec`; followed by the points of a grid. Default: none.
+        trust: allow a grid to name classes that are not of egin_dgl or torch. Default: True.
+        dataset: a dataset in memory. Default: that of the settings.
+    """
+    cv, device = settings["cv"], pick_device(settings["device"])  # an error before anything is downloaded
+    dataset = build(settings, "dataset") if dataset is None else dataset
     warn_not_reproducible(settings["reproducible"], device)
     recipe = make_recipe(settings, dataset)
     model = build_once(recipe, dataset.info)
-    is_network = isinstance(model, nn.Module)
-    check_combination(cv, recipe, device, is_network)
+    check_combination(cv, recipe, device, isinstance(model, nn.Module))
     train: TrainFold = fit_fold
     epochs = recipe.options.epochs
     if isinstance(model, WLKernelSVM):
@@ -85,27 +89,32 @@ def make_experiment_on(
         candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points]
         for candidate in candidates:
             build_once(candidate.recipe, dataset.info)
-        candidates = [replace(each, recipe=without_hydra(each.recipe)) for each in candidates]
         train = partial(fit_nested_fold, candidates=candidates)
         epochs += sum(candidate.recipe.options.epochs for candidate in candidates)
-    return Experiment(dataset, model.name, without_hydra(recipe), train, epochs, device)
+    return Experiment(dataset, model.name, recipe, train, epochs, device, settings["seed"])
 
 
-def warn_not_reproducible(reproducible: str | bool, device: torch.device) -> None:
-    processor = reproducibility.processor_name()
+def build(settings: Settings, group: str) -> Any:
+    """Instantiate a group of validated settings; a value that its class refuses is a `ConfigError`."""
+    try:
+        made = instantiate(settings[group])
+    except InstantiationException as error:
+        cause = error.__cause__
+        if isinstance(cause, EginError):
+            raise cause from None
+        raise ConfigError(f"{group}: {cause or error}") from error
+    # A partial call of Python instead of Hydra's: to unpickle that, each worker would import Hydra.
+    return partial(made.func, *made.args, **made.keywords) if isinstance(made, partial) else made
+
+
+def warn_not_reproducible(reproducible: str | Literal[False], device: torch.device) -> None:
     if reproducible and device.type != "cpu":
         log.warning("reproducible=%s holds on the CPU only; use device=cpu", reproducible)
-    elif reproducible and not reproducibility.is_guaranteed(str(reproducible), processor):
-        log.warning(
-            "reproducible=%s holds on processors of Intel only, and this is %s; use reproducible=any",
-            reproducible,
-            processor,
-        )
+    elif reproducible and not reproducibility.is_guaranteed(reproducible, reproducibility.processor_name()):
+        log.warning("reproducible=%s holds on processors of Intel only; use reproducible=any", reproducible)
 
 
-def make_recipe(cfg: DictConfig | Settings, dataset: GraphDataset) -> Recipe:
-    """Return what the settings put into the job of every fold."""
-    settings = resolve_settings(cfg)
+def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
     options = TrainerOptions(**settings["trainer"])
     colors = build(settings, "ewl")
     transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
@@ -135,50 +144,30 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
             optimizer = recipe.make_optimizer(model.parameters())
             group = "scheduler"
             recipe.make_scheduler(optimizer)
-    except EginError:
-        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{group}: {error}") from error
     return model
 
 
-def without_hydra(recipe: Recipe) -> Recipe:
-    """Replace partial calls of Hydra by those of Python; to unpickle the former, each worker would import Hydra."""
-    return replace(
-        recipe,
-        make_model=python_partial(recipe.make_model),
-        make_optimizer=python_partial(recipe.make_optimizer),
-        make_scheduler=python_partial(recipe.make_scheduler),
-    )
-
-
-def python_partial(call: Callable) -> Callable:
-    return partial(call.func, *call.args, **call.keywords) if isinstance(call, partial) else call
-
-
 def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_network: bool) -> None:
     """Refuse options that are valid alone but not together."""
-    options = recipe.options
+    options, grid, validation = recipe.options, cv.get("grid"), cv["validation"]
     if recipe.transforms and not is_network:
-        raise ConfigError(
-            "this model counts the colours of the graphs as they are: use ewl=none, trainer.standardize=false"
-        )
-    if cv.get("grid") and not is_network:
-        raise ConfigError(
-            "cv=nested is for networks; a kernel chooses its penalty on validation in cv=ten_fold"
-        )
+        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=false")
+    if grid and not is_network:
+        raise ConfigError("cv=nested is for networks; a kernel chooses its penalty in cv=ten_fold")
     if cv.get("holdout") and cv.get("fold") is None:
         raise ConfigError("cv.holdout is for a single split: use cv=holdout")
-    if cv.get("grid") and not cv["validation"]:
+    if grid and not validation:
         raise ConfigError("cv=nested selects on the validation set: use cv.validation=true")
-    if options.patience and not cv["validation"]:
+    if options.patience and not validation:
         raise ConfigError("trainer.patience needs a validation set, which this cv has not; use cv=ten_fold")
     if options.precision == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
 
 
 def expand_grid(
-    settings: Settings, references: Mapping[str, str], trust: bool = True
+    settings: Settings, references: Mapping[str, str], trust: bool
 ) -> list[tuple[dict, Settings]]:
     """Return the points of a nested cross-validation: the options that vary, and all settings with them."""
     grid = read_grid(settings)
@@ -198,11 +187,9 @@ def read_grid(settings: Settings) -> dict[str, list]:
     """Return the values of each option to vary, ``{"model.hidden_dim": [32, 64]}``."""
     grid: dict[str, list] = {}
     for group, choices in settings["cv"]["grid"].items():
-        if group not in GRID_GROUPS or not isinstance(choices, dict):
+        if group not in GRID_GROUPS:
             raise ConfigError(f"cv.grid can vary options of {', '.join(GRID_GROUPS)}, not {group}")
         for name, values in choices.items():
-            if not isinstance(values, list) or not values:
-                raise ConfigError(f"cv.grid.{group}.{name} must be a list of values, got {values}")
             if group == "trainer" and name in ("monitor", "monitor_window"):
                 raise ConfigError(f"cv.grid cannot vary trainer.{name}, which its points are ranked by")
             if name in settings[group]:

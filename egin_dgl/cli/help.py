@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from egin_dgl.cli.config_dirs import list_choices, search_path, split_config_dir
+from egin_dgl.cli import config_dirs
 
 KEY = re.compile(r"(?P<indent> *)(?P<key>\w+):(?P<value>[^#]*)(?:# *(?P<comment>.*))?")
 USAGE = """egin train OPTION=VALUE …
@@ -22,22 +21,23 @@ Cross-validate a model on a dataset. -m trains every combination of values that 
 Hydra."""
 
 
-def help_page(arguments: Sequence[str], config_dir: Path, config_name: str) -> str:
+def help_page(arguments: Sequence[str]) -> str:
     """The options of the configuration that the arguments give."""
-    user_dir, others = split_config_dir(arguments)
+    config_dir = config_dirs.conf_dir()
+    user_dir, others = config_dirs.split_config_dir(arguments)
     overrides = [argument for argument in others if not argument.startswith("-")]
-    with initialize_config_dir(str(config_dir), job_name=config_name, version_base="1.3"):
-        cfg = compose(config_name, [*search_path(user_dir), *overrides], return_hydra_config=True)
+    cfg = config_dirs.compose_config(
+        [*config_dirs.search_path(user_dir), *overrides], return_hydra_config=True
+    )
     chosen: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
     directories = [config_dir, *([user_dir] if user_dir else [])]
-    comments = read_comments(config_name, [config_dir])
-    content: Any = OmegaConf.to_container(
-        OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    )
+    comments = read_comments(config_dirs.CONFIG_NAME, [config_dir])
+    app = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    content: Any = OmegaConf.to_container(app)
     single = {name: value for name, value in content.items() if not isinstance(value, dict)}
     sections = [USAGE, "\n".join(format_options(single, comments))]
     for group in sorted({path.name for one in directories for path in one.iterdir() if path.is_dir()}):
-        if choices := list_choices(group, *directories):
+        if choices := config_dirs.list_choices(group, *directories):
             lines = [f"{group}={chosen.get(group)}   of {', '.join(choices)}"]
             options = content.get(group)
             if isinstance(options, dict):
@@ -65,14 +65,12 @@ def format_options(
 
 def read_comments(name: str, directories: Sequence[Path]) -> dict[str, str]:
     """The comments at the keys of a file and of the files that it inherits from, by dotted key."""
-    path = next(
-        (one / f"{name}.yaml" for one in reversed(directories) if (one / f"{name}.yaml").exists()), None
-    )
-    if path is None:
+    paths = [one / f"{name}.yaml" for one in directories if (one / f"{name}.yaml").exists()]
+    if not paths:
         return {}
     comments: dict[str, str] = {}
     parents: list[tuple[int, str]] = []  # indentation and key of the mappings around a line
-    text = path.read_text(encoding="utf-8")
+    text = paths[-1].read_text(encoding="utf-8")
     for base in (yaml.safe_load(text) or {}).get("defaults", ()):
         if isinstance(base, str) and base != "_self_":
             comments |= read_comments(base, directories)

@@ -4,13 +4,12 @@ A command is a file in `commands` with a function `main`, which reads sys.argv a
 """
 
 import gc
-import os
 import sys
 from importlib import import_module
 
 from egin_dgl import __version__
 from egin_dgl.cli.config_dirs import add_to_python_path, split_config_dir
-from egin_dgl.errors import EginError, did_you_mean
+from egin_dgl.errors import did_you_mean
 
 COMMANDS = {
     "train": "cross-validate a model on a dataset, or sweep over many with -m",
@@ -22,7 +21,6 @@ COMMANDS = {
 
 
 def main() -> None:
-    """`egin COMMAND …`, as typed."""
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h"):
         print(overview())
@@ -38,29 +36,21 @@ def main() -> None:
 
 
 def run(name: str) -> None:
-    """Run a command with the arguments in sys.argv; HYDRA_FULL_ERROR=1 gives tracebacks."""
     user_dir, _ = split_config_dir(sys.argv[1:])
     if user_dir:
         add_to_python_path(user_dir)
-    show_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    from egin_dgl.cli.entrypoint import run_app  # not needed by the overview of commands
+
     try:
-        import_module(f"egin_dgl.cli.commands.{name}").main()
-    except EginError as error:
-        if show_traceback:
-            raise
-        sys.exit(f"error: {error}")
+        run_app(lambda: import_module(f"egin_dgl.cli.commands.{name}").main())
     finally:
         gc.freeze()  # a last garbage collection over all loaded modules would take most of a second
 
 
 def overview() -> str:
-    lines = [f"  egin {name:<8} {sentence}" for name, sentence in COMMANDS.items()]
-    return "\n".join(
-        [
-            "Learning on graphs whose edges carry information.",
-            "",
-            *lines,
-            "",
-            "egin COMMAND --help lists its options; HYDRA_FULL_ERROR=1 shows the traceback of an error.",
-        ]
-    )
+    commands = "\n".join(f"  egin {name:<8} {sentence}" for name, sentence in COMMANDS.items())
+    return f"""Learning on graphs whose edges carry information.
+
+{commands}
+
+egin COMMAND --help lists its options; HYDRA_FULL_ERROR=1 shows the traceback of an error."""

@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from egin_dgl import reproducibility
 from egin_dgl.cli.config_dirs import split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
 
-ALIASES = {
-    "hydra/sweeper=optuna": "hydra/sweeper=search"
-}  # the plugin with the defaults of conf/hydra/sweeper
+ALIASES = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # with the defaults of conf/hydra/sweeper
 TRUST = "trust=true"
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
 REFIT = ("cv=refit", "device=", "hydra.run.dir=")
@@ -24,31 +21,16 @@ REFIT = ("cv=refit", "device=", "hydra.run.dir=")
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """Arguments of one command.
-
-    Args:
-        resume: directory of a run or sweep to resume.
-        run: directory of a run to refit on all graphs.
-        trust: allow the directory to name classes that are not of egin_dgl or torch.
-        config_dir: directory with configuration and code of the user.
-        overrides: all other arguments.
-    """
-
-    resume: Path | None
-    run: Path | None
-    trust: bool
-    config_dir: Path | None
-    overrides: list[str]
-
-    def value(self, option: str) -> str | None:
-        """Return the value of the last ``option=VALUE``."""
-        return last_value(self.overrides, option)
+    resume: Path | None  # directory of a run or sweep to resume
+    run: Path | None  # directory of a run to refit on all graphs
+    trust: bool  # allow the directory to name classes that are not of egin_dgl or torch
+    config_dir: Path | None  # directory with configuration and code of the user
+    overrides: list[str]  # all other arguments
 
 
 def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
     config_dir, others = split_config_dir(arguments)
-    resume, run = (last_value(others, option) for option in ("resume", "run"))
-    resume, run = (None if value == "null" else value for value in (resume, run))
+    resume, run = (find_directory(others, option) for option in ("resume", "run"))
     overrides = [word for word in others if not word.startswith(("resume=", "run=")) and word != TRUST]
     trust = TRUST in others
     if resume is None and run is None and trust:
@@ -62,13 +44,18 @@ def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
         raise ConfigError("run=DIR is for cv=refit, which trains one model with the settings of that run")
     if run is not None and (wrong := [word for word in overrides if not word.startswith(REFIT)]):
         raise ConfigError(f"cv=refit takes its options from run=DIR: leave out {' '.join(wrong)}")
-    if any("\ud800" <= character <= "\udfff" for character in resume or run or ""):
+    if any("\ud800" <= character <= "\udfff" for character in str(resume or run)):
         raise ConfigError("the name of the directory is not UTF-8, which TensorBoard needs: rename it")
-    paths = [None if value is None else Path(value) for value in (resume, run)]
-    return TrainArguments(paths[0], paths[1], trust, config_dir, overrides)
+    return TrainArguments(resume, run, trust, config_dir, overrides)
+
+
+def find_directory(arguments: Sequence[str], option: str) -> Path | None:
+    value = last_value(arguments, option)
+    return None if value in (None, "null") else Path(value)
 
 
 def last_value(arguments: Sequence[str], option: str) -> str | None:
+    """Return the value of the last ``option=VALUE``."""
     found = [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
     return found[-1] if found else None
 
@@ -82,11 +69,11 @@ def hydra_arguments(arguments: TrainArguments) -> list[str]:
 
 def continue_search(arguments: TrainArguments) -> list[str]:
     """Return the overrides with which a search in an existing hydra.sweep.dir runs its remaining trials."""
-    path = arguments.value("hydra.sweep.dir")
+    path = last_value(arguments.overrides, "hydra.sweep.dir")
     sweep = SweepDir(Path(path or "."))
     if path is None or not sweep.exists or (trials := sweep.load().trials) is None:
         return []
-    typed = arguments.value("hydra.sweeper.n_trials") or ""
+    typed = last_value(arguments.overrides, "hydra.sweeper.n_trials") or ""
     trials, finished = int(typed) if typed.isdecimal() else trials, sweep.count_finished()
     name = "${hydra.job.num}_${hydra.runtime.choices.model}_${hydra.runtime.choices.dataset}"
     return [f"hydra.sweeper.n_trials={max(0, trials - finished)}", f"hydra.sweep.subdir='{finished}+{name}'"]
@@ -94,10 +81,9 @@ def continue_search(arguments: TrainArguments) -> list[str]:
 
 def requested_arithmetic(arguments: Sequence[str]) -> str | None:
     """Return `reproducible` as the command or the directory it continues has it, without importing torch."""
-    directory = last_value(arguments, "resume") or last_value(arguments, "run")
-    if directory in (None, "null"):
-        return reproducibility.parse_reproducible(arguments)
-    path = Path(str(directory))
+    path = find_directory(arguments, "resume") or find_directory(arguments, "run")
+    if path is None:
+        return last_value(arguments, "reproducible")
     file = SweepDir(path).sweep_json if SweepDir(path).exists else RunDir(path).run_json
     try:
         content = json.loads(file.read_bytes())
@@ -111,7 +97,8 @@ def resume_arguments(directory: str | Path) -> str:
     """Return the arguments that resume a run or sweep, quoted for a shell."""
     config_dir, _ = split_config_dir(sys.argv[1:])
     path = os.path.relpath(directory)
-    if SweepDir(Path(directory)).exists and SweepDir(Path(directory)).load().is_search:
+    sweep = SweepDir(Path(directory))
+    if sweep.exists and sweep.load().is_search:
         return f"the same command with {shlex.quote(f'hydra.sweep.dir={path}')}"
     own = ["--config-dir", os.path.relpath(config_dir), TRUST] if config_dir else []
     return shlex.join([f"resume={path}", *own])

@@ -15,19 +15,21 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from egin_dgl.cli import sweep as sweeps
-from egin_dgl.cli.jobs import log_to, run_alone, run_in_sweep, run_recorded
-from egin_dgl.cli.overrides import TrainArguments
+from egin_dgl.cli.app import train
+from egin_dgl.cli.entrypoint import activate
+from egin_dgl.cli.overrides import TrainArguments, last_value
 from egin_dgl.cli.refit import plan_refit, train_refit
-from egin_dgl.cli.run_specs import validate_recorded
+from egin_dgl.cli.sweep import run_in_sweep
+from egin_dgl.cli.validation import validate_recorded
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import storage_errors
 from egin_dgl.runs.run_dir import RunDir, check_links
-from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
-from egin_dgl.training.parallel.resources import CpuBudget, cores, cpu_budget
+from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
 
 log = logging.getLogger(__name__)
+
+FORMAT = "[%(asctime)s][%(name)s][%(levelname)s] - %(message)s"  # as Hydra's default
 
 
 def resume(arguments: TrainArguments) -> None:
@@ -35,9 +37,7 @@ def resume(arguments: TrainArguments) -> None:
     assert arguments.resume is not None
     run, sweep = RunDir(arguments.resume), SweepDir(arguments.resume)
     if not (run.exists or sweep.exists):
-        raise ConfigError(
-            f"{run.path} is not the directory of a run or a sweep: it has no run.json or sweep.json"
-        )
+        raise ConfigError(f"{run.path} is not the directory of a run or a sweep")
     if not arguments.trust:
         check_links(run.path)
     if sweep.exists:
@@ -45,55 +45,47 @@ def resume(arguments: TrainArguments) -> None:
         return
     if arguments.overrides:
         raise ConfigError(f"{run.path} is a single run: leave out {' '.join(arguments.overrides)}")
-    record = run.read_record()
-    if origin := record.get("refit_of"):
+    if origin := run.read_record().get("refit_of"):
         run_refit(RunDir(run.path / str(origin)), run, None, arguments)
         return
-    spec = validate(run.load_spec(), run.path, arguments)
-    sweeps.activate(run.path)
-    with log_to(run):
-        run_alone(run, lambda: run_recorded(spec, run, trust=arguments.trust))
-
-
-def validate(spec: RunSpec, directory: Path, arguments: TrainArguments) -> RunSpec:
-    return validate_recorded(spec, directory, arguments.trust, arguments.config_dir)
+    spec = validate_recorded(run.load_spec(), run.path, arguments.trust, arguments.config_dir)
+    activate(run.path)
+    log_to(run)
+    with run.lock():
+        train(spec, run.path, trust=arguments.trust)
 
 
 def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
     """Run the unfinished jobs of a sweep, one after the other or with the launcher of this command."""
     record = sweep.load()
     if record.is_search:
-        raise ConfigError(
-            f"{sweep.path} holds a search: type its command again with hydra.sweep.dir={sweep.path} to continue it"
-        )
-    specs = [validate(job.spec, sweep.path, arguments) for job in record.jobs]
-    unfinished = [
-        number
-        for number, (job, spec) in enumerate(zip(record.jobs, specs, strict=True))
-        if sweep.run_dir(job).load_finished(spec.settings) is None
-    ]
-    sweeps.activate(sweep.path, is_sweep=True)
+        again = f"type its command again with hydra.sweep.dir={sweep.path} to continue it"
+        raise ConfigError(f"{sweep.path} holds a search: {again}")
+    unfinished = []
+    for number, job in enumerate(record.jobs):
+        spec = validate_recorded(job.spec, sweep.path, arguments.trust, arguments.config_dir)
+        if sweep.run_dir(job).load_finished(spec.settings) is None:
+            unfinished.append(number)
+    activate(sweep.path)
     if arguments.overrides and unfinished:
         launch_jobs(sweep, unfinished, arguments)
         return
     for number in unfinished:
-        run_recorded_job(sweep, number, arguments, CpuBudget(len(cores())))
+        run_recorded_job(sweep, number, arguments)
 
 
-def run_recorded_job(sweep: SweepDir, number: int, arguments: TrainArguments, budget: CpuBudget) -> None:
-    """Run one job of sweep.json in its directory; an error is written there."""
+def run_recorded_job(
+    sweep: SweepDir, number: int, arguments: TrainArguments, budget: CpuBudget | None = None
+) -> None:
     record = sweep.load()
     job = record.jobs[number]
-    spec, run = validate(job.spec, sweep.path, arguments), sweep.run_dir(job)
-    with storage_errors(run.path):
-        run.path.mkdir(parents=True, exist_ok=True)
-    with log_to(run):
-        try:
-            run_in_sweep(
-                sweep, run, number, len(record), lambda: run_recorded(spec, run, budget, arguments.trust)
-            )
-        except Exception as error:
-            log.error("the job failed: %s", error)
+    run, trust = sweep.run_dir(job), arguments.trust
+    spec = validate_recorded(job.spec, sweep.path, trust, arguments.config_dir)
+    log_to(run)
+    try:
+        run_in_sweep(sweep, run, number, len(record), lambda: train(spec, run.path, budget, trust))
+    except Exception as error:
+        log.error("the job failed: %s", error)
 
 
 def launch_jobs(sweep: SweepDir, numbers: list[int], arguments: TrainArguments) -> None:
@@ -125,15 +117,23 @@ def launch_jobs(sweep: SweepDir, numbers: list[int], arguments: TrainArguments) 
 def refit(arguments: TrainArguments) -> None:
     """Train one model on all graphs with the settings of a run, in its directory or in hydra.run.dir."""
     assert arguments.run is not None
-    out = arguments.value("hydra.run.dir")
+    out = last_value(arguments.overrides, "hydra.run.dir")
     run = RunDir(Path(out) if out else arguments.run / "refit")
-    run_refit(RunDir(arguments.run), run, arguments.value("device"), arguments)
+    run_refit(RunDir(arguments.run), run, last_value(arguments.overrides, "device"), arguments)
 
 
 def run_refit(origin: RunDir, run: RunDir, device: str | None, arguments: TrainArguments) -> None:
     plan = plan_refit(origin, device, arguments.trust, arguments.config_dir)
-    with storage_errors(run.path):
+    activate(run.path)
+    log_to(run)
+    with run.lock():
+        train_refit(plan, run.path)
+
+
+def log_to(run: RunDir) -> None:
+    """Log to the terminal and to train.log of a run, whose directory is made, as Hydra does."""
+    with storage_errors(run.log_file):
         run.path.mkdir(parents=True, exist_ok=True)
-    sweeps.activate(run.path)
-    with log_to(run):
-        run_alone(run, lambda: train_refit(plan, run.path))
+        file = logging.FileHandler(run.log_file, encoding="utf-8")
+    terminal = logging.StreamHandler(sys.stdout)
+    logging.basicConfig(level=logging.INFO, format=FORMAT, handlers=(terminal, file), force=True)

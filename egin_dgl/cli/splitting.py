@@ -70,7 +70,7 @@ def split_groups(dataset: GraphDataset, cv: Mapping) -> np.ndarray | None:
     if cv.get("split_by"):
         groups, scaffolds = scaffold_groups(dataset.smiles)
         sizes = np.bincount(groups)
-        if isinstance(cv["k"], int) and sizes.max() > len(dataset) / cv["k"]:
+        if sizes.max() > len(dataset) / cv["k"]:
             log.warning(
                 "%d of %d molecules have the scaffold %s, more than one of %d folds would hold: folds differ in size",
                 sizes.max(),

@@ -1,71 +1,42 @@
-"""Hydra callback that records a sweep before its first job, and the table at its end."""
+"""Sweeps: a callback of Hydra composes, validates and records all jobs before the first one starts; each job is one run."""
 
+import itertools
 import logging
 import sys
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hydra.errors import HydraException
+from hydra import compose
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
-from egin_dgl.cli.config_dirs import conf_dir
-from egin_dgl.cli.error_messages import explain
+from egin_dgl.cli.entrypoint import activate, exit_interrupted, exit_on_error
 from egin_dgl.errors import ConfigError, EginError, StorageError, one_line
 from egin_dgl.files import write_text
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.sweep_dir import SweepDir, SweepRecord
-from egin_dgl.text import escape_control
+from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
+from egin_dgl.training.parallel.signals import handle_signals
 
 log = logging.getLogger(__name__)
 
-active_dir: Path | None = None  # directory of the run or sweep of this process
-active_sweep: SweepDir | None = None  # the sweep that this process runs
-
-
-def activate(directory: Path, is_sweep: bool = False) -> None:
-    """Set the directory that messages about errors and interruptions refer to."""
-    global active_dir, active_sweep
-    active_dir, active_sweep = directory, SweepDir(directory) if is_sweep else None
-
 
 class Record(Callback):
-    """Called by Hydra in the process that starts a run or sweep."""
+    """Called by Hydra in the process that starts a run or sweep, before Hydra writes to its directory."""
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         run = RunDir(Path(config.hydra.run.dir))
         if run.exists:
-            with exit_on_exception():
-                check_existing(run, config)
+            with exit_on_error(), run.lock():
+                from egin_dgl.cli.validation import resolve_settings  # imports torch
+
+                run.check_settings(resolve_settings(config))
         activate(run.path)
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        with exit_on_exception():
+        with exit_on_error():
             record_sweep(config)
-
-
-@contextmanager
-def exit_on_exception() -> Iterator[None]:
-    """End the process where Hydra would print a warning about its callback and continue."""
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, (EginError, HydraException, OmegaConfBaseException)):
-            traceback.print_exc()
-        sys.exit(f"error: {escape_control(explain(error, conf_dir(), 'train'))}")
-
-
-def check_existing(run: RunDir, config: DictConfig) -> None:
-    """Refuse a directory with another run before Hydra writes to it."""
-    from egin_dgl.cli.run_specs import resolve_settings  # imports torch
-
-    app = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    with run.lock():
-        run.check_settings(resolve_settings(app))
 
 
 def record_sweep(config: DictConfig) -> None:
@@ -73,8 +44,6 @@ def record_sweep(config: DictConfig) -> None:
     sweep = SweepDir(Path(config.hydra.sweep.dir))
     trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
     if trials is None:
-        from egin_dgl.cli.run_specs import expand_sweep  # imports torch
-
         sweep.register(SweepRecord(expand_sweep(config)))
     else:
         check_search(config)
@@ -82,7 +51,7 @@ def record_sweep(config: DictConfig) -> None:
         sweep.register(SweepRecord([], trials))
         if continued:
             sweep.move_unfinished_aside()
-    activate(sweep.path, is_sweep=True)
+    activate(sweep.path)
 
 
 def check_search(config: DictConfig) -> None:
@@ -95,22 +64,52 @@ def check_search(config: DictConfig) -> None:
         raise ConfigError(f"a score is maximized: use hydra.sweeper.direction=maximize, not {direction}")
 
 
-def record_failure(run: RunDir, error: BaseException) -> None:
-    """Write error.txt, which the table at the end of the sweep shows."""
-    log.debug("the job failed", exc_info=error)
+def expand_sweep(config: DictConfig) -> list[SweepJob]:
+    """Compose and validate every point of a grid sweep; a point that cannot run is an error."""
+    hydra = config.hydra
+    params = [f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items()]
+    values: dict[str, list[str]] = {}
+    swept = set()
+    for override in OverridesParser.create().parse_overrides([*params, *hydra.overrides.task]):
+        key = override.get_key_element()
+        if override.is_sweep_override() and not override.is_discrete_sweep():
+            raise ConfigError(f"{override.input_line}: a grid takes lists; intervals are for a search")
+        swept |= {key} if override.is_sweep_override() else set()
+        each = override.sweep_string_iterator() if key in swept else [override.get_value_element_as_str()]
+        values[key] = [f"{key}={value}" for value in each]
+    jobs = []
+    for number, point in enumerate(itertools.product(*values.values())):
+        try:
+            jobs.append(compose_job(hydra, number, point))
+        except EginError as error:
+            varied = " ".join(word for word, key in zip(point, values, strict=True) if key in swept)
+            sentence = f"job {number + 1} ({varied}): {one_line(error)}; no job was started"
+            raise ConfigError(sentence) from error
+    return jobs
+
+
+def compose_job(hydra: DictConfig, number: int, point: tuple[str, ...]) -> SweepJob:
+    from egin_dgl.cli.validation import make_spec  # imports torch
+
+    overrides = [*hydra.overrides.hydra, f"hydra.job.num={number}", *point]
+    cfg = compose(hydra.job.config_name, overrides, return_hydra_config=True)
+    return SweepJob(str(Path(cfg.hydra.sweep.subdir)), make_spec(cfg, cfg.hydra))
+
+
+def run_in_sweep(sweep: SweepDir, run: RunDir, number: int, jobs: int, job: Callable[[], dict]) -> dict:
+    """Run one job of many: an error is raised, and written to error.txt, which the table of the sweep shows."""
+    print(f"job {number + 1} of {jobs}", file=sys.stderr)
     try:
-        write_text(run.error, one_line(error) + "\n")
-    except StorageError as full:
-        log.warning("%s: %s", full, one_line(error))
-
-
-def publish_active_sweep() -> tuple[int, int]:
-    """Print and write the table of the sweep of this process; return how many jobs are unfinished, and of how many."""
-    if active_sweep is None or not active_sweep.runs():
-        return 0, 0
-    from rich.console import Console  # single runs need none of it
-
-    from egin_dgl.reporting.many_runs.report import publish_sweep
-
-    unfinished = publish_sweep(active_sweep.path, Console())
-    return len(unfinished), len(active_sweep.runs())
+        with handle_signals(), run.lock():
+            summary = job()
+    except KeyboardInterrupt as interrupt:
+        exit_interrupted(interrupt, sweep.path)
+    except Exception as error:
+        log.debug("the job failed", exc_info=error)
+        try:
+            write_text(run.error, one_line(error) + "\n")
+        except StorageError as full:
+            log.warning("%s: %s", full, one_line(error))
+        raise
+    run.error.unlink(missing_ok=True)
+    return summary

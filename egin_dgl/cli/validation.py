@@ -1,27 +1,35 @@
-"""Validation of settings, from a command line, a file or a run directory.
+"""Settings of a run, validated once where they enter: composed by Hydra, or recorded in a directory. Plain values afterwards.
 
 Groups with a `_target_` are validated by its signature, so a new model is validated by its constructor; the others by the
 classes of `egin_dgl.training.options`.
 """
 
 import pydoc
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+from hydra.conf import HydraConf
+from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.data.readers.search_path import DEFAULT_URL
 from egin_dgl.errors import ConfigError, one_line
 from egin_dgl.models.registry import HYDRA_KEYS, PARTIAL, find_registered, refuse_hydra_syntax
-from egin_dgl.option_errors import format_value
-from egin_dgl.options import Options, validate_options
+from egin_dgl.options import Options, format_value, validate_options
+from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
 TARGET_GROUPS = ("model", "dataset", "optimizer", "scheduler", "ewl")
 OPTION_GROUPS: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
+COMMAND_OPTIONS = {"run", "resume", "trust"}  # of a command, not of a run
 CALL_KEYS = (*HYDRA_KEYS, "_args_", "_convert_", "_recursive_")  # how Hydra calls a target
+REFERENCE = re.compile(r"\$\{(\w+(?:\.\w+)+)\}")
 MAX_CHARACTERS = 100_000
 
 
-def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[str, Any]:
+def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> Settings:
     """Valid settings as plain values, `no` as False; top-level options that are absent get their defaults.
 
     Args:
@@ -36,7 +44,7 @@ def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[s
         refuse_untrusted(settings)
     groups = (*OPTION_GROUPS, *TARGET_GROUPS)
     others = {str(name): value for name, value in settings.items() if name not in groups}
-    valid = RunOptions(**others).model_dump()
+    valid = RunOptions(**others).model_dump(exclude=COMMAND_OPTIONS)
     for group in groups:
         if group not in settings:
             raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
@@ -47,9 +55,7 @@ def validate_settings(settings: Mapping[str, Any], trust: bool = True) -> dict[s
 def validate_group(content: object, group: str) -> dict[str, Any]:
     """The values of one group, in the order given."""
     if not isinstance(content, Mapping):
-        raise ConfigError(
-            f"{group} must be a group of options, chosen by {group}=NAME, got {format_value(content)}"
-        )
+        raise ConfigError(f"{group} must be a group of options, got {format_value(content)}")
     if missing := [name for name, value in content.items() if value == "???"]:
         raise ConfigError(f"Missing mandatory value: {group}.{missing[0]}")
     if group in OPTION_GROUPS:
@@ -71,10 +77,9 @@ def refuse_untrusted(settings: Mapping[str, Any]) -> None:
     for group, content in settings.items():
         if group in TARGET_GROUPS and isinstance(content, Mapping) and content:
             find_registered(content.get("_target_"), group)
-            if content.get("_partial_", False) is not (group in PARTIAL):
-                raise ConfigError(
-                    f"{group}._partial_ must be {str(group in PARTIAL).lower()} in a run directory"
-                )
+            is_partial = group in PARTIAL
+            if content.get("_partial_", False) is not is_partial:
+                raise ConfigError(f"{group}._partial_ must be {str(is_partial).lower()} in a run directory")
             content = {key: value for key, value in content.items() if key not in HYDRA_KEYS}
         refuse_hydra_syntax(content, group)
     if len(repr(settings)) > MAX_CHARACTERS:
@@ -94,7 +99,55 @@ def locate(name: object, group: str) -> Callable:
     except pydoc.ErrorDuringImport as error:
         raise ConfigError(f"{group}._target_: {name!r} cannot be imported ({one_line(error)})") from error
     if not callable(target):
-        raise ConfigError(
-            f"{group}._target_ must be the dotted name of a class or function, got {format_value(name)}"
-        )
+        raise ConfigError(f"{group}._target_ must name a class or function, got {format_value(name)}")
     return target
+
+
+def resolve_settings(cfg: DictConfig) -> Settings:
+    return validate_settings(app_config(cfg, resolve=True))
+
+
+def app_config(cfg: DictConfig, resolve: bool) -> dict[str, Any]:
+    """The configuration without Hydra's own, as plain values."""
+    app = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    content: Any = OmegaConf.to_container(app, resolve=resolve)
+    return content
+
+
+def make_spec(cfg: DictConfig, hydra: HydraConf | DictConfig) -> RunSpec:
+    """What run.json records of a composed configuration; `hydra` has the overrides and choices of the command."""
+    choices = {
+        str(group): str(option)
+        for group, option in hydra.runtime.choices.items()
+        if option is not None and "/" not in str(group)
+    }
+    sources = [str(one.path) for one in hydra.runtime.config_sources if one.provider == "command-line"]
+    return RunSpec(
+        settings=resolve_settings(cfg),
+        references=find_references(app_config(cfg, resolve=False)),
+        overrides=list(hydra.overrides.task),
+        choices=choices,
+        config_dir=sources[0] if sources else None,
+    )
+
+
+def find_references(content: dict, prefix: str = "") -> dict[str, str]:
+    """The options that are defined as another option, ``T_max: ${trainer.epochs}``."""
+    found: dict[str, str] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            found |= find_references(value, f"{prefix}{name}.")
+        elif isinstance(value, str) and (match := REFERENCE.fullmatch(value)):
+            found[f"{prefix}{name}"] = match[1]
+    return found
+
+
+def validate_recorded(spec: RunSpec, directory: Path, trust: bool, config_dir: Path | None = None) -> RunSpec:
+    """The record of a directory with validated settings; `config_dir` must be given if the recorded command had one."""
+    if spec.config_dir is not None and config_dir is None:
+        raise ConfigError(f"{directory} was started with --config-dir {spec.config_dir}; give that again")
+    try:
+        return replace(spec, settings=validate_settings(spec.settings, trust))
+    except ConfigError as error:
+        hint = "" if trust else "; if you trust the author of the directory, add trust=true"
+        raise ConfigError(f"{directory}: {error}{hint}") from error

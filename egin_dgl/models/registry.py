@@ -20,8 +20,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.preprocessing import ColorFeatures
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
-from egin_dgl.option_errors import format_value
-from egin_dgl.options import validate_options
+from egin_dgl.options import format_value, validate_options
 
 MODULES = ("egin_dgl.data", "egin_dgl.ewl", "egin_dgl.models", "torch.optim")  # with their submodules
 CLASSES: dict[str, tuple[type, ...]] = {

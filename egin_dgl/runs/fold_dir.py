@@ -3,15 +3,20 @@
 last.pt            the state to resume from; of a finished fold its result
 best.safetensors   weights and buffers of the selected model, or the arrays of a kernel machine, with the metadata to
                    load them: vocabulary, transforms, temperature
-history.csv        one line per epoch
+history.csv        one line per epoch, in full precision
 grid_0, grid_1, …  one fold directory per candidate of a nested cross-validation
 events.out.…       TensorBoard
 """
 
+import csv
+import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -19,16 +24,17 @@ from torch import Tensor, nn
 
 from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
-from egin_dgl.evaluation.history import History
+from egin_dgl.evaluation.history import EpochRecord, History
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.files import write_text
-from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
-from egin_dgl.runs.csv_files import history_text, parse_history, read_history
+from egin_dgl.files import write_bytes, write_text
+from egin_dgl.runs.settings import CHECKSUM, FileIn
 
 # Of a finished fold, in addition to history and test logits.
 RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
 HEADER = "egin_dgl"  # entry of the safetensors header: metadata as JSON
-CHECKSUM = "crc32"  # entry of the metadata: checksum of weights and metadata
+MARK = b"egin_dgl crc32 "  # before the checksum of last.pt
+DIGITS = 8  # hexadecimal, of that checksum
+DAMAGED = (OSError, KeyError, TypeError, ValueError, AttributeError)  # while reading a damaged file
 
 
 @dataclass(frozen=True)
@@ -42,35 +48,25 @@ class Progress:
 
 @dataclass(frozen=True)
 class FoldDir:
-    """Files of one fold.
+    """Files of one fold."""
 
-    Args:
-        path: the directory, which need not exist yet.
-        fold: number of the fold.
-    """
-
-    path: Path
+    path: Path  # need not exist yet
     fold: int
 
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "last.pt"
-
-    @property
-    def weights(self) -> Path:
-        return self.path / "best.safetensors"
-
-    @property
-    def history(self) -> Path:
-        return self.path / "history.csv"
+    checkpoint = FileIn("last.pt")
+    weights = FileIn("best.safetensors")
+    history = FileIn("history.csv")
 
     @property
     def epochs(self) -> int:
-        """Number of epochs in the history."""
         try:
             return len(read_history(self.history))
-        except (OSError, KeyError, TypeError, ValueError):  # missing or damaged: it is written again
+        except DAMAGED:  # or missing: it is written again
             return 0
+
+    @property
+    def remedy(self) -> str:
+        return f"remove the directory {self.path} to train this fold again"
 
     def candidate(self, number: int) -> "FoldDir":
         """Return the directory of a candidate of a nested cross-validation."""
@@ -83,23 +79,17 @@ class FoldDir:
         try:
             content = read_checkpoint(self.checkpoint)
             if (fold := content.pop("fold")) != self.fold:
-                raise TrainingError(f"{self.checkpoint}: the checkpoint of fold {fold}")
+                raise ValueError(f"it is of fold {fold}")
             history = parse_history(content.pop("history"))
             logits = content.pop("test_logits")
             if not content.pop("finished"):
                 return Progress(history, list(logits), content)
             return FoldResult(self.fold, history, logits, *(content[name] for name in RESULT))
-        except TrainingError as error:
-            raise TrainingError(f"{error}; {self.remedy}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise TrainingError(
-                f"{self.checkpoint}: not a checkpoint of this version ({type(error).__name__}: {error}); {self.remedy}"
-            ) from error
+        except DAMAGED as error:
+            raise self.unreadable(self.checkpoint, error) from error
 
-    @property
-    def remedy(self) -> str:
-        """What to do about a damaged file."""
-        return f"remove the directory {self.path} to train this fold again"
+    def unreadable(self, path: Path, error: Exception) -> TrainingError:
+        return TrainingError(f"{path}: not a readable checkpoint ({error}); {self.remedy}")
 
     def repair(self, result: FoldResult) -> None:
         """Write the history again if it differs from that of the result."""
@@ -127,7 +117,6 @@ class FoldDir:
         self.save_tensors(model.state_dict(), metadata)
 
     def save_tensors(self, tensors: Mapping[str, Tensor], metadata: dict) -> None:
-        """Save the tensors of a trained model of any kind."""
         metadata = json.loads(json.dumps(metadata))  # as it is read back: JSON has no tuples
         header = json.dumps(metadata | {CHECKSUM: checksum(tensors, metadata)})
         write_tensors(self.weights, tensors, {HEADER: header})
@@ -138,21 +127,66 @@ class FoldDir:
         try:
             model.load_state_dict(tensors)
         except RuntimeError as error:
-            raise TrainingError(
-                f"{self.weights}: the weights do not fit the model ({str(error).splitlines()[-1].strip()})"
-            ) from error
+            reason = str(error).splitlines()[-1].strip()
+            raise TrainingError(f"{self.weights}: the weights do not fit the model ({reason})") from error
         return metadata
 
     def load_tensors(self) -> tuple[dict[str, Tensor], dict]:
-        """Return the saved tensors and metadata."""
-        path = self.weights
         try:
-            state, header = map_tensors(path)
+            tensors, header = map_tensors(self.weights)
             metadata = json.loads(header.get(HEADER, "{}"))
-            if metadata.pop(CHECKSUM, None) != checksum(state, metadata):
+            if metadata.pop(CHECKSUM, None) != checksum(tensors, metadata):
                 raise ValueError("the checksum does not match")
-            return state, metadata
-        except FileNotFoundError:
-            raise TrainingError(f"{path}: no such checkpoint; {self.remedy}") from None
-        except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
-            raise TrainingError(f"{path}: not a readable checkpoint ({error}); {self.remedy}") from error
+            return tensors, metadata
+        except (SafetensorError, *DAMAGED) as error:
+            raise self.unreadable(self.weights, error) from error
+
+
+def write_checkpoint(path: Path, content: dict) -> None:
+    """Write a file of ``torch.save`` with a checksum.
+
+    torch writes a zip file and verifies none of its checksums. Ours is the comment at the end of the zip file, which
+    every reader of such files ignores.
+    """
+    memory = io.BytesIO()
+    torch.save(content, memory)
+    length = (len(MARK) + DIGITS).to_bytes(2, "little")
+    # A zip file without a comment ends in the length of the comment, two zero bytes.
+    marked = memory.getvalue()[:-2] + length + MARK
+    write_bytes(path, marked + b"%08x" % zlib.crc32(marked))
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Return the content, read with ``weights_only``; a damaged file is a ValueError."""
+    file = path.read_bytes()
+    if not file[:-DIGITS].endswith(MARK) or file[-DIGITS:] != b"%08x" % zlib.crc32(file[:-DIGITS]):
+        raise ValueError("it is damaged")
+    try:
+        return torch.load(io.BytesIO(file), map_location="cpu", weights_only=True)
+    except Exception as error:  # zip files and pickles of others fail in many ways
+        raise ValueError(type(error).__name__) from error
+
+
+def history_text(history: Iterable[EpochRecord]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    history = list(history)
+    columns = [field.name for field in fields(EpochRecord)]
+    names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
+    writer.writerow(names)
+    for record in history:
+        # repr round-trips every float; NaN is an empty cell.
+        values = (getattr(record, name) for name in names)
+        writer.writerow("" if v is None or math.isnan(v) else repr(v) for v in values)
+    return text.getvalue()
+
+
+def read_history(path: str | Path) -> History:
+    return parse_history(Path(path).read_text(encoding="utf-8"))
+
+
+def parse_history(text: str) -> History:
+    return [
+        EpochRecord(epoch=int(row.pop("epoch")), **{name: float(v or "nan") for name, v in row.items()})
+        for row in csv.DictReader(io.StringIO(text))
+    ]

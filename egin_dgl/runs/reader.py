@@ -7,18 +7,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from egin_dgl.data.splits import fold_numbers
-from egin_dgl.errors import ConfigError, DataError, EginError
+from egin_dgl.errors import ConfigError, DataError, EginError, escape_control
 from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.runs.fold_dir import FoldDir
-from egin_dgl.runs.json_file import read_object
 from egin_dgl.runs.run_dir import RECORD, RunDir
-from egin_dgl.runs.settings import RunSpec, Settings, result_settings
-from egin_dgl.text import escape_control
+from egin_dgl.runs.settings import RunSpec, Settings, Types, read_object, result_settings
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +56,6 @@ class Run:
 
     @property
     def expected(self) -> list[int]:
-        """Numbers of the folds to run."""
         fold = self.settings.get("cv", {}).get("fold")
         return list(range(self.whole)) if fold is None else fold_numbers(fold)
 
@@ -77,7 +73,6 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why it is not complete."""
         if self.error:
             return self.error
         if self.problems:
@@ -101,9 +96,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Run]:
             if path.resolve() not in found:
                 found[path.resolve()] = read_run(path)
     if not found:
-        raise DataError(
-            f"no run in or below {', '.join(map(str, folders))}: no directory there has a run.json"
-        )
+        raise DataError(f"no run.json in or below {', '.join(map(str, folders))}")
     return list(found.values())
 
 
@@ -128,11 +121,16 @@ def read_run(path: Path) -> Run:
     spec = RunSpec.from_json(record) if record else RunSpec({})
     shape = fold_shape(spec.settings, folds)
     k, repeats = shape or (0, 1)
-    results = {
-        fold: result
-        for fold in range(k * repeats)
-        if (result := read_fold(folder.fold(fold), problems)) is not None
-    }
+    results = {}
+    for fold in range(k * repeats):
+        try:
+            progress = folder.fold(fold).progress()
+        except EginError as failure:
+            problems.append(str(failure))
+            continue
+        if isinstance(progress, FoldResult):
+            results[fold] = progress
+    folds_hash = hashlib.sha256(json.dumps(folds.get("folds")).encode()).hexdigest()
     error = " ".join(folder.error.read_text("utf-8", "replace").split()) if folder.error.is_file() else None
     return Run(
         folder=path,
@@ -144,26 +142,12 @@ def read_run(path: Path) -> Run:
         k=k,
         repeats=repeats,
         fixed=folds.get("fixed") is True,
-        folds_hash=hash_parts(folds["folds"]) if shape and folds else None,
+        folds_hash=folds_hash if shape and folds else None,
         data_hash=record.get("data_sha256") if shape else None,
         results=results,
         error=None if error is None else escape_control(error),
         problems=tuple(map(escape_control, problems)),
     )
-
-
-def hash_parts(parts: list) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def read_fold(folder: FoldDir, problems: list[str]) -> FoldResult | None:
-    """Return the result of a finished fold, else None."""
-    try:
-        progress = folder.progress()
-        return progress if isinstance(progress, FoldResult) else None
-    except EginError as error:
-        problems.append(str(error))
-    return None
 
 
 def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
@@ -177,7 +161,7 @@ def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
     return None
 
 
-def read_json(path: Path, types: Mapping[str, type | tuple[type, ...]], problems: list[str]) -> dict:
+def read_json(path: Path, types: Types, problems: list[str]) -> dict:
     """Return a JSON object with entries of these types; empty if there is none."""
     if not path.is_file():
         return {}

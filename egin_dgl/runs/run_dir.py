@@ -13,87 +13,74 @@ train.log                 the log
 .lock                     held by the process that trains here
 """
 
+import csv
+import io
 import json
 import logging
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from filelock import FileLock, Timeout
 
 from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, TrainingError
-from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors
-from egin_dgl.runs.json_file import json_checksum, read_object, write_object
-from egin_dgl.runs.settings import SPEC, RunSpec, Settings, Types, result_settings
+from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors, write_text
+from egin_dgl.runs.settings import (
+    SPEC,
+    FileIn,
+    RunSpec,
+    Settings,
+    Types,
+    json_checksum,
+    read_object,
+    result_settings,
+    write_object,
+)
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # slow to import
+    from matplotlib.figure import Figure
+
+    from egin_dgl.evaluation.predictions import Prediction
     from egin_dgl.runs.fold_dir import FoldDir
 
 log = logging.getLogger(__name__)
 
-COMMAND_VARIABLE = (
-    "EGIN_COMMAND"  # program and arguments as typed, a JSON list that jobs in other processes inherit
-)
+# Program and arguments as typed, a JSON list that jobs in other processes inherit.
+COMMAND_VARIABLE = "EGIN_COMMAND"
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
 RECORD: Types = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
 SETTINGS_CHECKSUM = "settings_crc32"
 SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 
 
-class Figure(Protocol):
-    """A figure of matplotlib, which is slow to import."""
-
-    def savefig(self, fname: Path, *, format: str, dpi: int) -> None: ...
-
-
 @dataclass(frozen=True)
 class RunDir:
-    """Files of one run.
+    """Files of one run."""
 
-    Args:
-        path: the directory, which need not exist yet.
-    """
+    path: Path  # need not exist yet
 
-    path: Path
-
-    @property
-    def run_json(self) -> Path:
-        return self.path / "run.json"
-
-    @property
-    def folds(self) -> Path:
-        return self.path / "folds.json"
-
-    @property
-    def summary(self) -> Path:
-        return self.path / "summary.json"
-
-    @property
-    def predictions(self) -> Path:
-        return self.path / "predictions.csv"
-
-    @property
-    def card(self) -> Path:
-        return self.path / "card.md"
-
-    @property
-    def error(self) -> Path:
-        return self.path / "error.txt"
-
-    @property
-    def log_file(self) -> Path:
-        return self.path / "train.log"
+    run_json = FileIn("run.json")
+    folds = FileIn("folds.json")
+    summary = FileIn("summary.json")
+    predictions = FileIn("predictions.csv")
+    card = FileIn("card.md")
+    error = FileIn("error.txt")
+    log_file = FileIn("train.log")
 
     @property
     def exists(self) -> bool:
         return self.run_json.is_file()
+
+    @property
+    def has_ended(self) -> bool:
+        return self.summary.exists() or self.error.exists()
 
     def fold(self, number: int) -> "FoldDir":
         from egin_dgl.runs.fold_dir import FoldDir  # imports torch, which reading the settings does not need
@@ -147,27 +134,26 @@ class RunDir:
     def check_settings(self, settings: Settings) -> None:
         """Refuse settings other than those of the run here."""
         past, now = result_settings(self.read_record()["settings"]), result_settings(settings)
-        differing = [key for key in now if past.get(key) != now[key]]
-        if differing:
+        if differing := ", ".join(key for key in now if past.get(key) != now[key]):
             raise ConfigError(
-                f"{self.path} holds a run with other settings ({', '.join(differing)}); use a new directory"
+                f"{self.path} holds a run with other settings ({differing}); use a new directory"
             )
 
     def warn_other_arithmetic(self, reproducible: str | Literal[False]) -> None:
         here, there = reproducibility.describe_arithmetic(), self.read_record().get("arithmetic")
-        processors = [here["processor"], str(there["processor"]) if is_described(there) else ""]
-        if there not in (None, here) and not all(
-            reproducibility.is_guaranteed(reproducible, processor) for processor in processors
-        ):
-            log.warning(
-                "this run began on %s and resumes on %s: its last digits may differ from those of an uninterrupted run, "
-                "which reproducible=any prevents",
-                reproducibility.format_arithmetic(there) if is_described(there) else "another machine",
-                reproducibility.format_arithmetic(here),
-            )
+        if there in (None, here):
+            return
+        known = [one for one in (here, there) if is_described(one)]
+        if all(reproducibility.is_guaranteed(reproducible, str(one["processor"])) for one in known):
+            return
+        log.warning(
+            "this run began on %s and resumes on %s: its last digits may differ from those of an uninterrupted run, "
+            "which reproducible=any prevents",
+            reproducibility.format_arithmetic(there) if is_described(there) else "another machine",
+            reproducibility.format_arithmetic(here),
+        )
 
     def read_record(self) -> dict:
-        """Return the content of run.json."""
         try:
             content = read_object(self.run_json, RECORD)
             if content.get(SETTINGS_CHECKSUM) not in (None, json_checksum(content["settings"])):
@@ -202,21 +188,35 @@ class RunDir:
         from egin_dgl.evaluation.result import FoldResult
 
         for path in sorted(self.path.glob("fold_*")):
-            if path.name[5:].isdecimal():
-                fold = self.fold(int(path.name[5:]))
-                try:
-                    result = fold.progress()
-                except TrainingError as error:  # the summary has its numbers
-                    log.warning("%s", error)
-                    continue
-                if isinstance(result, FoldResult):
+            if not path.name[5:].isdecimal():
+                continue
+            fold = self.fold(int(path.name[5:]))
+            try:
+                if isinstance(result := fold.progress(), FoldResult):
                     fold.repair(result)
+            except TrainingError as error:  # the summary has its numbers
+                log.warning("%s", error)
 
-    def save_picture(self, name: str, picture: Figure) -> Path:
+    def save_picture(self, name: str, picture: "Figure") -> Path:
         path = self.path / f"{name}.png"
         with atomic_path(path) as temporary:
             picture.savefig(temporary, format="png", dpi=120)
         return path
+
+    def save_predictions(
+        self, predictions: Iterable["Prediction"], ids: Sequence[str], class_names: Sequence[str]
+    ) -> None:
+        """Write predictions.csv: names of classes, six digits of each probability; `ids` are those of the graphs."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        names = [f"p_{name}" for name in class_names]
+        writer.writerow(["id", "fold", "label", "predicted", *names, "epoch", "chosen_on", "calibrated"])
+        for row in predictions:
+            found = [f"{value:.6g}" for value in row.probabilities]
+            classes = class_names[row.label], class_names[row.predicted]
+            selection = row.epoch, row.chosen, str(row.calibrated).lower()
+            writer.writerow([ids[row.graph], row.fold, *classes, *found, *selection])
+        write_text(self.predictions, text.getvalue())
 
     def finish(self, summary: dict) -> None:
         """Write summary.json; a run without it is unfinished."""

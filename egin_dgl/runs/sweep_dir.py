@@ -12,19 +12,13 @@ from types import NoneType
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import storage_errors
-from egin_dgl.runs.json_file import read_object, write_object
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.settings import SPEC, RunSpec, result_settings
+from egin_dgl.runs.settings import SPEC, FileIn, RunSpec, Settings, read_object, result_settings, write_object
 
 
 @dataclass(frozen=True)
 class SweepJob:
-    """One point of a sweep.
-
-    Args:
-        name: its directory, relative to that of the sweep.
-        spec: its settings.
-    """
+    """One point of a sweep; `name` is its directory, relative to that of the sweep."""
 
     name: str
     spec: RunSpec
@@ -41,6 +35,10 @@ class SweepRecord:
     def is_search(self) -> bool:
         return self.trials is not None
 
+    @property
+    def points(self) -> list[tuple[str, Settings]]:
+        return [(job.name, result_settings(job.spec.settings)) for job in self.jobs]
+
     def __len__(self) -> int:
         return len(self.jobs) if self.trials is None else self.trials
 
@@ -49,9 +47,7 @@ class SweepRecord:
 class SweepDir:
     path: Path
 
-    @property
-    def sweep_json(self) -> Path:
-        return self.path / "sweep.json"
+    sweep_json = FileIn("sweep.json")
 
     @property
     def exists(self) -> bool:
@@ -61,11 +57,7 @@ class SweepDir:
         """Write sweep.json, or check that the one here records the same jobs."""
         if self.exists:
             before = self.load()
-            points = [
-                [(job.name, result_settings(job.spec.settings)) for job in one.jobs]
-                for one in (before, record)
-            ]
-            if before.is_search != record.is_search or points[0] != points[1]:
+            if before.is_search != record.is_search or before.points != record.points:
                 raise ConfigError(f"{self.path} holds a sweep with other jobs; use a new directory")
             return
         jobs = [{"name": job.name, **job.spec.to_json()} for job in record.jobs]
@@ -81,7 +73,11 @@ class SweepDir:
             for job in content["jobs"]:
                 if not isinstance(job, dict) or not all(isinstance(job.get(k), t) for k, t in types.items()):
                     raise ConfigError(f"{self.sweep_json}: damaged (a job is incomplete)")
-                self.check_inside(job["name"])
+                place, name = Path(job["name"]), repr(job["name"])
+                if place.is_absolute() or not place.parts or ".." in place.parts:
+                    raise ConfigError(
+                        f"{self.sweep_json}: {name} is not a directory inside that of the sweep"
+                    )
         except ConfigError as error:
             raise ConfigError(
                 f"{error}; remove it and type the options of the sweep again, with hydra.sweep.dir={self.path}"
@@ -89,25 +85,19 @@ class SweepDir:
         jobs = [SweepJob(job["name"], RunSpec.from_json(job)) for job in content["jobs"]]
         return SweepRecord(jobs, content["trials"])
 
-    def check_inside(self, name: str) -> None:
-        place = Path(name)
-        if place.is_absolute() or not place.parts or ".." in place.parts:
-            raise ConfigError(f"{self.sweep_json}: {name!r} is not a directory inside that of the sweep")
-
     def run_dir(self, job: SweepJob) -> RunDir:
         return RunDir(self.path / job.name)
 
     def runs(self) -> list[RunDir]:
-        """Return the jobs that have started."""
         return [RunDir(path.parent) for path in sorted(self.path.glob("[!.]*/run.json"))]
 
     def count_finished(self) -> int:
         """Return how many trials ended, with a result or an error."""
-        return sum(run.summary.exists() or run.error.exists() for run in self.runs())
+        return sum(run.has_ended for run in self.runs())
 
     def move_unfinished_aside(self) -> None:
         """Rename interrupted trials of a search, which draws new ones in their place."""
         for run in self.runs():
-            if not (run.summary.exists() or run.error.exists()):
+            if not run.has_ended:
                 with run.lock(), storage_errors(run.path):
                     run.path.rename(run.path.with_name(f".interrupted_{run.path.name}"))

@@ -4,7 +4,7 @@ import pytest
 
 from egin_dgl.evaluation.history import EpochRecord, average_monitor
 from egin_dgl.evaluation.protocols import apply_protocols, headline
-from egin_dgl.runs.csv_files import history_text, read_history
+from egin_dgl.runs.fold_dir import history_text, read_history
 
 
 def history(test, val=None, val_loss=None, penalties=None, window=1):

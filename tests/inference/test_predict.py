@@ -137,9 +137,9 @@ def test_unknown_classes_are_counted(molecules, tmp_path, rows, script):
         (["run=nowhere", "input=x.csv"], "nowhere is not a run directory"),
         (["run=RUN", "input=absent.csv"], "absent.csv"),
         (["run=RUN", "input=x.csv", "fold=7"], "no finished fold 7; valid: 0, 1, 2"),
-        (["run=RUN", "input=x.csv", "fold=x"], "fold must be a whole number"),
+        (["run=RUN", "input=x.csv", "fold=x"], "fold must be a valid integer"),
         (["run=RUN", "inptu=x.csv"], "did you mean input?"),
-        (["run=RUN", "input=x.csv", "strict=maybe"], "strict must be true or false"),
+        (["run=RUN", "input=x.csv", "strict=maybe"], "strict must be a valid boolean"),
         (["run=RUN", "input=x.csv", "embeddings=e.csv", "device=gpu"], "device must be"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from egin_dgl.cli.experiment import make_experiment
-from egin_dgl.cli.run_specs import resolve_settings
+from egin_dgl.cli.validation import resolve_settings
 from egin_dgl.training.parallel.forkserver import HAS_FORKSERVER
 
 ROOT = Path(__file__).resolve().parents[2]

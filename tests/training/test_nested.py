@@ -7,7 +7,7 @@ import torch
 
 from egin_dgl.evaluation.history import best_validation_record
 from egin_dgl.models import EGINE
-from egin_dgl.runs.csv_files import read_history
+from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.training.nested import Candidate, fit_nested_fold
 
 

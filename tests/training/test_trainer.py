@@ -13,7 +13,7 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import best_validation_record
 from egin_dgl.evaluation.metrics import accuracy, auroc, log_loss
 from egin_dgl.models import Majority
-from egin_dgl.runs.csv_files import read_history
+from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.training.evaluator import evaluate
 from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tensorboard import FoldLogger

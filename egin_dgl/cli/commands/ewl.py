@@ -8,38 +8,45 @@ egin ewl draw dataset=mutag 3           a picture of a graph coloured by refinem
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from egin_dgl.cli import entrypoint
-from egin_dgl.cli.config_dirs import conf_dir, search_path
-from egin_dgl.cli.instantiate import load_datasets
+from egin_dgl.cli.config_dirs import compose_config, search_path
+from egin_dgl.cli.error_messages import check_overrides
 from egin_dgl.errors import ConfigError
 
+if TYPE_CHECKING:
+    from egin_dgl.data.dataset import GraphDataset
+
 REFINEMENTS = ("1-wl", "e-wl", "e-wl-ea")  # repeated here, as egin_dgl.ewl takes seconds to load
-GRAPHS = {  # in the order of how many: 0, 1, 2
-    "audit": "no number of a graph",
-    "draw": "the number of one graph",
-    "compare": "the numbers of two graphs",
-}
 
 
 def main() -> None:
-    entrypoint.run_app(run_ewl, conf_dir(), "train")
-
-
-def run_ewl() -> None:
+    check_overrides(sys.argv[1:])
     options = parse(sys.argv[1:])
     overrides = [*search_path(options.config_dir), *(one for one in options.arguments if "=" in one)]
     numbers = [one for one in options.arguments if "=" not in one]
     if wrong := [one for one in numbers if not one.isdigit()]:
         raise ConfigError(f"{wrong[0]!r} is neither an option like dataset=mutag nor the number of a graph")
-    if len(numbers) != list(GRAPHS).index(options.command):
-        raise ConfigError(
-            f"{options.command} takes {GRAPHS[options.command]}, got {len(numbers)} graph number(s)"
-        )
-    run = {"audit": run_audit, "compare": run_compare, "draw": run_draw}[options.command]
-    for dataset in load_datasets(overrides, conf_dir(), "train"):
+    commands = {"audit": (0, run_audit), "draw": (1, run_draw), "compare": (2, run_compare)}
+    count, run = commands[options.command]
+    if len(numbers) != count:
+        raise ConfigError(f"{options.command} takes {count} numbers of graphs, got {len(numbers)}")
+    for dataset in load_datasets(overrides):
         run(dataset, [int(one) for one in numbers], options)
+
+
+def load_datasets(overrides: list[str]) -> Iterator["GraphDataset"]:
+    """The datasets of overrides such as dataset=mutag,aids and dataset.root=DIRECTORY, one after the other."""
+    chosen = [override for override in overrides if override.startswith("dataset=")]
+    rest = [override for override in overrides if override not in chosen]
+    for name in chosen[-1].removeprefix("dataset=").split(",") if chosen else [""]:
+        cfg = compose_config([f"dataset={name}", *rest] if name else rest)
+        from egin_dgl.cli.experiment import build  # imports torch, which a misspelt option does not need
+        from egin_dgl.cli.validation import resolve_settings
+
+        yield build(resolve_settings(cfg), "dataset")
 
 
 def run_audit(dataset, numbers, options) -> None:
@@ -73,9 +80,8 @@ def run_compare(dataset, numbers, options) -> None:
     from egin_dgl.ewl import distinguish
 
     first, second = (get_graph(dataset, number) for number in numbers)
-    results = {
-        m: distinguish(first, second, m, exact=not options.quick) for m in options.method or ("1-wl", "e-wl")
-    }
+    methods = options.method or ("1-wl", "e-wl")
+    results = {method: distinguish(first, second, method, exact=not options.quick) for method in methods}
     if options.json:
         record = {
             m: {"isomorphic": r.isomorphic, "distinguished": r.distinguished, "depth": r.depth}

@@ -32,14 +32,10 @@ def explain_prediction(options: ExplainOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.inference.explanation import explain_graph
-    from egin_dgl.inference.trained_run import load_run
     from egin_dgl.reporting.one_run.explanation import explanation_table, write_explanation
-    from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
-    run = load_run(options.run, str(pick_device(options.device)), options.trust)
-    if options.fold is not None:
-        run = run.select_fold(options.fold)
+    run = options.load()
     graph = find_graph(run, options.input, options.graph)
     with one_thread():
         explanation = explain_graph(run, graph)

@@ -29,14 +29,10 @@ def predict_graphs(options: PredictOptions) -> None:
     from rich.console import Console
 
     from egin_dgl.inference.predict_file import predict_file
-    from egin_dgl.inference.trained_run import load_run
     from egin_dgl.reporting.one_run.predictions import format_predictions, format_speed
-    from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
-    run = load_run(options.run, str(pick_device(options.device)), options.trust)
-    if options.fold is not None:
-        run = run.select_fold(options.fold)
+    run = options.load()
     out = Path(options.out or f"{Path(options.input).name.split('.')[0]}_predictions.csv")
     embeddings = Path(options.embeddings) if options.embeddings else None
     # The input is closed before an error is printed: at exit, modules that read it may be unloaded already.

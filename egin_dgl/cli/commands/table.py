@@ -39,7 +39,7 @@ def main() -> None:
         if args.out:
             write_report(report, args.out, console)
     except OSError as error:
-        sys.exit(f"error: {error}")
+        raise ConfigError(str(error)) from error
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -3,46 +3,71 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from egin_dgl import reproducibility
-from egin_dgl.cli.config_dirs import conf_dir
-from egin_dgl.cli.entrypoint import run_app
+from egin_dgl.backend import gc_disabled
+from egin_dgl.cli.config_dirs import CONFIG_NAME, conf_dir
+from egin_dgl.cli.entrypoint import exit_on_error
+from egin_dgl.cli.error_messages import check_overrides
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.overrides import hydra_arguments, parse_arguments, requested_arithmetic
-from egin_dgl.runs.run_dir import COMMAND_VARIABLE
+from egin_dgl.cli.sweep import run_in_sweep
+from egin_dgl.runs.run_dir import COMMAND_VARIABLE, RunDir
+from egin_dgl.runs.sweep_dir import SweepDir
+from egin_dgl.training.parallel.forkserver import start_forkserver
+from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
 
 
 def main() -> None:
+    """Print the help, resume or refit a recorded run, or run what Hydra composes."""
     if {"--help", "-h"} & set(sys.argv):
-        run_app(print_help, conf_dir(), "train")
-    else:
-        program = sys.argv[0] if sys.argv[0].startswith("egin ") else f"python {sys.argv[0]}"
-        os.environ[COMMAND_VARIABLE] = json.dumps([program, *sys.argv[1:]])
-        reproducibility.restart_if_needed(requested_arithmetic(sys.argv[1:]))
-        run_app(run_command, conf_dir(), "train")
-
-
-def print_help() -> None:
-    print(help_page(sys.argv[1:], conf_dir(), "train"))
-
-
-def run_command() -> None:
-    """Resume or refit a recorded run, or run what Hydra composes."""
+        print(help_page(sys.argv[1:]))
+        return
+    check_overrides(sys.argv[1:])
+    program = sys.argv[0] if sys.argv[0].startswith("egin ") else f"python {sys.argv[0]}"
+    os.environ[COMMAND_VARIABLE] = json.dumps([program, *sys.argv[1:]])
+    reproducibility.restart_if_needed(requested_arithmetic(sys.argv[1:]))
     arguments = parse_arguments(sys.argv[1:])
-    if arguments.resume or arguments.run:
-        from egin_dgl.cli.resume import refit, resume  # imports torch
+    # With the variable, Hydra raises an error instead of printing it in many lines.
+    with reproducibility.environment({"HYDRA_FULL_ERROR": "1"}):
+        if arguments.resume or arguments.run:
+            from egin_dgl.cli.resume import refit, resume  # imports torch
 
-        resume(arguments) if arguments.resume else refit(arguments)
-    else:
-        sys.argv[1:] = hydra_arguments(arguments)
-        train_composed()
+            resume(arguments) if arguments.resume else refit(arguments)
+        else:
+            sys.argv[1:] = hydra_arguments(arguments)
+            train_composed()
 
 
-@hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")
+@hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=CONFIG_NAME)
 def train_composed(cfg: DictConfig) -> float | None:
-    from egin_dgl.cli.jobs import run_composed
+    """Run what Hydra composed, in Hydra's output directory; return the score that a search maximizes."""
+    config = HydraConfig.get()
+    run, sweep = RunDir(Path(config.runtime.output_dir)), SweepDir(Path(config.sweep.dir))
+    budget = cpu_budget(config.launcher, config.sweep.dir)
+    start_workers(cfg, budget)
+    with gc_disabled(), exit_on_error():  # DGL may fail to import
+        from egin_dgl.cli.app import train
+        from egin_dgl.cli.validation import make_spec
 
-    return run_composed(cfg)
+    def job() -> dict:
+        return train(make_spec(cfg, config), run.path, budget)
+
+    if config.mode != RunMode.MULTIRUN:
+        with exit_on_error(), run.lock():
+            return job()["validation_score"]
+    return run_in_sweep(sweep, run, config.job.num, len(sweep.load()), job)["validation_score"]
+
+
+def start_workers(cfg: DictConfig, budget: CpuBudget) -> None:
+    """Start the forkserver, if folds will be trained in parallel: it imports torch and DGL while this process does."""
+    one_fold = isinstance(cfg.get("cv", {}).get("fold"), int)
+    workers = cfg.get("trainer", {}).get("fold_workers") or budget.workers
+    if not one_fold and workers != 1 and reproducibility.is_active(cfg.get("reproducible", False)):
+        start_forkserver()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import atomic_path, write_text
 from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table, rank_rows
@@ -15,7 +15,6 @@ from egin_dgl.reporting.many_runs.figure import results_figure
 from egin_dgl.reporting.many_runs.renderers import TextTable, print_line, print_table, to_latex, to_markdown
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import Run, find_runs
-from egin_dgl.text import escape_control
 
 
 @dataclass(frozen=True)

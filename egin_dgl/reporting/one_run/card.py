@@ -9,8 +9,8 @@ from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
 from egin_dgl.reporting.formatting import PERCENT
 from egin_dgl.reporting.one_run.terminal import choice_name, chosen_on, format_interval
-from egin_dgl.runs.json_file import read_object
 from egin_dgl.runs.run_dir import RunDir, is_described
+from egin_dgl.runs.settings import read_object
 
 
 def write_card(run: RunDir) -> None:

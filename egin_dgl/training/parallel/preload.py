@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from egin_dgl.imports import gc_disabled
+from egin_dgl.backend import gc_disabled
 
 # The parent process reports a broken installation; here it would be a second traceback.
 with suppress(Exception), gc_disabled():
