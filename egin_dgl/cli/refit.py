@@ -19,8 +19,7 @@ from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.calibration import pooled_temperature
-from egin_dgl.evaluation.history import History, best_validation_record, selected_record
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult, History, best_validation_record, selected_record
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.reader import Run, read_run

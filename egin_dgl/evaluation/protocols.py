@@ -27,9 +27,7 @@ class ProtocolResult:
     """Scores of all folds as fractions; std over folds with ddof 0."""
 
     per_fold: tuple[float, ...]
-    epochs: (
-        tuple[int, ...] | None
-    )  # at which test scores were read; of a kernel machine the rows of its history
+    epochs: tuple[int, ...] | None  # at which test scores were read; rows of a kernel machine's history
     optimistic: bool
     penalties: tuple[float, ...] | None = None  # C of these rows
     averaged: tuple[int, ...] | None = None  # number of epochs averaged per fold

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from egin_dgl.evaluation.history import EpochRecord, History
-from egin_dgl.evaluation.predictions import Prediction
+from egin_dgl.evaluation.summary import Prediction
 from egin_dgl.files import write_text
 
 

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
-from egin_dgl.evaluation.history import History
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult, History
 from egin_dgl.files import write_text
 from egin_dgl.runs.checkpoint_file import read_checkpoint, write_checkpoint
 from egin_dgl.runs.csv_files import history_text, parse_history, read_history

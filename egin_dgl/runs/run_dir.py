@@ -199,7 +199,7 @@ class RunDir:
 
     def repair(self) -> None:
         """Write damaged histories of a finished run again."""
-        from egin_dgl.evaluation.result import FoldResult
+        from egin_dgl.evaluation.history import FoldResult
 
         for path in sorted(self.path.glob("fold_*")):
             if path.name[5:].isdecimal():

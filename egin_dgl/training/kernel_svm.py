@@ -18,13 +18,13 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.evaluation.calibration import fold_temperature
 from egin_dgl.evaluation.history import (
     EpochRecord,
+    FoldResult,
     History,
     average_monitor,
     best_validation_record,
     selected_record,
 )
 from egin_dgl.evaluation.metrics import METRICS
-from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tensorboard import FoldLogger

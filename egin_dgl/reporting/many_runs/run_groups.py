@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.history import best_validation_record
+from egin_dgl.evaluation.history import FoldResult, best_validation_record
 from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs
-from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
