@@ -18,7 +18,7 @@ from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.calibration import probabilities
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.ewl.kernel_machine import KernelMachine
+from egin_dgl.ewl.kernel import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.dispatch import embed_batch
 from egin_dgl.models.registry import make_registered

@@ -32,7 +32,7 @@ from egin_dgl.training.tensorboard import FoldLogger
 
 def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
     """Compute the kernel features of all graphs, fitted on the training graphs, then fit one machine per value of C."""
-    from egin_dgl.ewl.kernel_machine import KernelMachine  # networks need no scikit-learn
+    from egin_dgl.ewl.kernel import KernelMachine  # networks need no scikit-learn
 
     progress = job.folder.progress()
     if isinstance(progress, FoldResult):

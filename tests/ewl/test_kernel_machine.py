@@ -6,8 +6,7 @@ import torch
 
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.ewl.kernel import WLKernel, make_svm
-from egin_dgl.ewl.kernel_machine import KernelMachine, _to_logits
+from egin_dgl.ewl.kernel import KernelMachine, WLKernel, _to_logits, make_svm
 
 
 # With 30 classes some pairs of an SVC are nearly tied, and rounding decides the vote.
