@@ -10,13 +10,11 @@ from run_folders import as_dataset, record_overrides
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import LOSSES
-from egin_dgl.reporting.many_runs.comparison import rank_rows
-from egin_dgl.reporting.many_runs.csv_table import to_csv
-from egin_dgl.reporting.many_runs.figure import results_figure
+from egin_dgl.reporting.many_runs.comparison import rank_table
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
 from egin_dgl.reporting.many_runs.pivot import pivot_groups
 from egin_dgl.reporting.many_runs.renderers import to_latex, to_markdown
-from egin_dgl.reporting.many_runs.report import make_report, write_report
+from egin_dgl.reporting.many_runs.report import make_report, results_figure, to_csv, write_report
 from egin_dgl.reporting.many_runs.run_groups import group_runs
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import find_runs
@@ -171,9 +169,8 @@ def test_the_smallest_loss_is_best_and_not_in_percent(sweep, metric):
     assert {place for place, cell in table.cells.items() if cell.best} == {
         place for place, mean in means.items() if round(mean, 3) == smallest
     }
-    ranks = rank_rows(table)
-    first = ranks.rows.index[0]
-    assert round(means[(first,), "bonds"], 3) == smallest and ranks.rows["won"].iloc[0] == 2
+    first, _, won = rank_table(table).lines[1]
+    assert round(means[(first,), "bonds"], 3) == smallest and won == "2"
     assert f"test {metric} (smaller is better)," in table.title and "%" not in table.title
     text = to_markdown(table.text_table)
     rows = [row for row in csv.DictReader(io.StringIO(to_csv(table))) if row["protocol"] == "selected"]
@@ -223,17 +220,18 @@ def test_ranks_agree_with_the_table_and_skip_incomplete_datasets(sweep):
     for job, name in zip((3, 4, 5, 6, 7, 8), ("b", "b", "b", "c", "c", "c"), strict=True):
         as_dataset(folder / f"{job}_job", name)
     table = table_of(folder)
-    ranks = rank_rows(table)
-    assert ranks.datasets == ("bonds", "b", "c") and len(ranks.rows) == 3
-    found = ranks.rows.loc[[table.pivot.row_label(row) for row in table.pivot.rows]]
+    ranks = rank_table(table)
+    assert ranks.notes[0].startswith("Over bonds, b, c, where every row is complete. Friedman test: p = 0.")
+    found = {name: (float(rank), int(won)) for name, rank, won in ranks.lines[1:]}
     means = [table.cells[row, "bonds"].score.mean for row in table.pivot.rows]
-    assert list(found["rank"]) == [1 + sum(other > mean for other in means) for mean in means]
-    assert list(ranks.rows["rank"]) == sorted(found["rank"])
+    places = [1 + sum(other > mean for other in means) for mean in means]
     bold = [sum(table.cells[row, column].best for column in "bc") for row in table.pivot.rows]
-    assert list(found["won"]) == [number // 2 * 3 for number in bold]  # the same runs three times
-    assert 0 <= ranks.friedman_p <= 1
+    won = [number // 2 * 3 for number in bold]  # the same runs three times
+    labels = [table.pivot.row_label(row) for row in table.pivot.rows]
+    assert found == dict(zip(labels, zip(places, won, strict=True), strict=True))
+    assert list(found.values()) == sorted(found.values(), key=lambda pair: pair[0])
     (folder / "4_job" / "fold_00" / "last.pt").unlink()
-    assert rank_rows(table_of(folder)).datasets == ("bonds", "c")
+    assert rank_table(table_of(folder)).notes[0].startswith("Over bonds, c, ")
 
 
 def test_four_files_are_written(sweep, tmp_path):

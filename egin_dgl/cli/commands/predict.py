@@ -28,9 +28,8 @@ def main() -> None:
 def predict_graphs(options: PredictOptions) -> None:
     from rich.console import Console
 
-    from egin_dgl.inference.predict_file import predict_file
+    from egin_dgl.inference.predict_file import format_predictions, format_speed, predict_file
     from egin_dgl.inference.trained_run import load_run
-    from egin_dgl.reporting.one_run.predictions import format_predictions, format_speed
     from egin_dgl.training.device import pick_device
     from egin_dgl.training.parallel.workers import one_thread
 
