@@ -36,18 +36,11 @@ class FileSummary:
     skipped: int = 0  # graphs that could not be read
     first_skipped: list[str] = field(default_factory=list)  # reasons
 
-    def add_predictions(self, predictions: Predictions) -> None:
-        self.graphs += len(predictions)
-        self.predicted.update(predictions.predicted)
-
     def add_known_classes(self, labels: Sequence[str], predictions: Predictions) -> None:
         """Compare predictions with the classes in the file, "" where there is none."""
         index = {name: number for number, name in enumerate(predictions.class_names)}
-        pairs = [
-            (index[name], index[label])
-            for name, label in zip(predictions.predicted, labels, strict=True)
-            if label in index
-        ]
+        found = zip(predictions.predicted, labels, strict=True)
+        pairs = [(index[name], index[label]) for name, label in found if label in index]
         self.unknown.update(label for label in labels if label and label not in index)
         if pairs and self.confusion is None:
             # The import takes half a second, and most files have no classes.
@@ -76,10 +69,8 @@ def predict_file(
 
     Args:
         chunks: raw graphs, see `TrainedRun.read_chunks`.
-        out: CSV to write.
-        embeddings: CSV for the embeddings of the first fold. Default: None.
-        strict: raise a `DataError` for unreadable graphs and labels unseen in training. Default: False.
-        on_chunk: called after each chunk.
+        embeddings: CSV for the embeddings of the first fold.
+        strict: raise a `DataError` for unreadable graphs and labels unseen in training.
     """
     summary, start = FileSummary(), time.perf_counter()
     with ExitStack() as files:
@@ -99,7 +90,8 @@ def predict_file(
                     f"labels unseen in training: {format_counts(summary.unseen)}; strict=false encodes them as zeros"
                 )
             predictions = run.predict_dataset(dataset)
-            summary.add_predictions(predictions)
+            summary.graphs += len(predictions)
+            summary.predicted.update(predictions.predicted)
             frame = predictions.to_frame()
             if arrays.graph_labels is not None:
                 labels = ["" if label is None else str(label) for label in arrays.graph_labels.tolist()]

@@ -84,15 +84,13 @@ class TrainedFold:
 
     @torch.no_grad()
     def _in_batches(self, dataset: GraphDataset, call: Callable[[Batch], Tensor]) -> Tensor:
-        transformed = self.transform(dataset)
-        return torch.cat(
-            [call(batch).cpu() for batch in bounded_batches(transformed, range(len(transformed)))]
-        )
+        batches = bounded_batches(self.transform(dataset), range(len(dataset)))
+        return torch.cat([call(batch).cpu() for batch in batches])
 
 
-def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
+def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
     """Load the saved model of a fold; `trust` allows model classes of other packages."""
-    tensors, metadata = folder.load_tensors()
+    tensors, metadata = fold_dir.load_tensors()
     try:
         info = DatasetInfo.from_dict(metadata["info"])
         make_model = import_model(metadata["model"]) if trust else make_registered(metadata["model"])
@@ -105,16 +103,16 @@ def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool =
         options = TrainerOptions(precision=metadata.get("precision", "fp32"))  # kernel machines have none
         temperature = metadata["temperature"]
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise TrainingError(f"{folder.weights}: damaged or incomplete ({error!r}): train again") from None
+        raise TrainingError(f"{fold_dir.weights}: damaged or incomplete ({error!r}): train again") from None
     model: nn.Module | KernelMachine
     if isinstance(made, WLKernelSVM):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         model = KernelMachine.from_arrays(made.make_kernel(), arrays)
     else:
-        folder.load_weights(made)
+        fold_dir.load_weights(made)
         model = made.to(device).eval()
     return TrainedFold(
-        number=folder.fold,
+        number=fold_dir.fold,
         info=info,
         vocabulary=vocabulary,
         temperature=temperature,

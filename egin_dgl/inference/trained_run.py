@@ -136,11 +136,11 @@ class TrainedRun:
         return Predictions(dataset.names, self.class_names, each.mean(dim=0), std, self.calibrated)
 
 
-def load_run(folder: str | os.PathLike, device: str = "cpu", trust: bool = False) -> TrainedRun:
+def load_run(directory: str | os.PathLike, device: str = "cpu", trust: bool = False) -> TrainedRun:
     """Load the models of a run.
 
     Args:
-        folder: directory of the run.
+        directory: of the run.
         device: cpu, cuda, cuda:1, …
         trust: whether the directory may name model classes of other packages, whose import runs their code. Default: False.
 
@@ -149,7 +149,7 @@ def load_run(folder: str | os.PathLike, device: str = "cpu", trust: bool = False
         run = load_run("outputs/molecules")
         run.predict(["CCO", "c1ccccc1"]).to_frame()
     """
-    path = Path(folder)
+    path = Path(directory)
     if not RunDir(path).exists:
         raise ConfigError(f"{path} is not a run directory: it has no run.json")
     if not trust:

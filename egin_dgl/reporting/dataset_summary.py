@@ -24,12 +24,9 @@ def data_line(dataset: GraphDataset) -> str:
     if counts := class_counts(dataset):
         smallest = min(counts, key=counts.__getitem__)
         parts.append(f"{pluralize(len(counts), 'class')} (smallest: {smallest} with {counts[smallest]:,})")
-    for kind, dim, attributes in (
-        ("node", info.node_dim, info.node_attributes),
-        ("edge", info.edge_dim, info.edge_attributes),
-    ):
+    for kind, feats, attributes in features(dataset):
         continuous = f" ({pluralize(attributes, 'attribute')})" if attributes else ""
-        parts.append(f"{pluralize(dim, f'{kind} feature')}{continuous}")
+        parts.append(f"{pluralize(feats.shape[1], f'{kind} feature')}{continuous}")
     return f"{info.name}: {'; '.join(parts)}"
 
 
@@ -39,21 +36,16 @@ def hints(
     balanced: bool = False,
     kernel_attributes: bool | None = None,
 ) -> list[str]:
-    """Sentences on properties of the data that a user should know of.
+    """Sentences on what a user should know of the data, if training standardizes attributes, or weights classes, or not.
 
-    Args:
-        standardized: whether training standardizes attributes.
-        balanced: whether training weights classes.
-        kernel_attributes: whether a kernel uses attributes; None for a network.
+    `kernel_attributes`: whether a kernel uses attributes; None for a network.
     """
-    info, counts = dataset.info, class_counts(dataset)
-    found = []
+    counts, found = class_counts(dataset), []
     single = [name for name, count in counts.items() if count == 1]
     if single:
         names = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
-        found.append(
-            f"{pluralize(len(single), 'class')} with a single graph ({names}): it is either trained on or tested"
-        )
+        classes = pluralize(len(single), "class")
+        found.append(f"{classes} with a single graph ({names}): it is either trained on or tested")
     if counts and max(counts.values()) >= MAX_CLASS_RATIO * min(counts.values()) and not balanced:
         found.append(
             f"classes are imbalanced, {max(counts.values()):,} graphs to {min(counts.values()):,}: see "
@@ -61,26 +53,23 @@ def hints(
         )
     if len(dataset.src) and (dataset.edge_feats == dataset.edge_feats[:1]).all():
         found.append("all edges have the same features: edge features carry no information")
-    attributes = [
-        pluralize(number, f"{kind} attribute")
-        for kind, number in (("node", info.node_attributes), ("edge", info.edge_attributes))
-        if number
-    ]
+    attributes = [pluralize(n, f"{kind} attribute") for kind, _, n in features(dataset) if n]
     if attributes and kernel_attributes is False:
-        found.append(
-            f"the kernel ignores {' and '.join(attributes)}; model.attributes=true uses them as labels"
-        )
+        ignored = " and ".join(attributes)
+        found.append(f"the kernel ignores {ignored}; model.attributes=true uses them as labels")
     if kernel_attributes is None and not standardized:
-        for kind, feats, number in (
-            ("node", dataset.node_feats, info.node_attributes),
-            ("edge", dataset.edge_feats, info.edge_attributes),
-        ):
+        for kind, feats, number in features(dataset):
             small, large = column_scales(feats, number)
             if large > MAX_SCALE_RATIO * small:
-                found.append(
-                    f"{kind} features differ in scale, {small:.2g} to {large:.2g}: trainer.standardize=true may help"
-                )
+                scales = f"{small:.2g} to {large:.2g}"
+                found.append(f"{kind} features differ in scale, {scales}: trainer.standardize=true may help")
     return found
+
+
+def features(dataset: GraphDataset) -> list[tuple[str, Tensor, int]]:
+    """Features of nodes and of edges, and how many of their columns, the first, are attributes."""
+    nodes = ("node", dataset.node_feats, dataset.info.node_attributes)
+    return [nodes, ("edge", dataset.edge_feats, dataset.info.edge_attributes)]
 
 
 def class_counts(dataset: GraphDataset) -> dict[str, int]:
@@ -132,9 +121,8 @@ def audit_hints(audit: Audit, dataset: GraphDataset, attributes: bool) -> list[s
     if not (info.node_attributes or info.edge_attributes):
         return []
     if not attributes:
-        return [
-            f"attributes of nodes ({info.node_attributes}) and edges ({info.edge_attributes}) are not used"
-        ]
+        numbers = f"nodes ({info.node_attributes}) and edges ({info.edge_attributes})"
+        return [f"attributes of {numbers} are not used"]
     unique = [level for level in audit.levels if level.depth <= 1 and 2 * level.colors > nodes]
     if not unique:
         return []
