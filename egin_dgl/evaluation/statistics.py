@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to import
 
 CONFIDENCE = 0.95
@@ -27,9 +26,9 @@ class PairedTest:
     folds: int
 
 
-def standard_error(values: ArrayLike, test_to_train: float) -> float:
+def standard_error(values: Sequence[float], test_to_train: float) -> float:
     """√(s² (1/n + test/train)), s² with ddof 1."""
-    return float(np.sqrt(np.var(values, ddof=1) * (1 / np.size(values) + test_to_train)))
+    return float(np.sqrt(np.var(values, ddof=1) * (1 / len(values) + test_to_train)))
 
 
 def interval(values: Sequence[float], test_to_train: float) -> tuple[float, float] | None:

@@ -174,8 +174,8 @@ class ColorVocabulary:
                 Signatures(**{key: np.asarray(value, dtype=np.int64) for key, value in level.items()})
                 for level in table["levels"]
             ]
-            labels = [_restore(table[f"{owner}_labels"], owner) for owner in ("node", "edge")]
-            return cls(table["method"], *labels, levels)
+            nodes, edges = _restore(table["node_labels"], "node"), _restore(table["edge_labels"], "edge")
+            return cls(table["method"], nodes, edges, levels)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"not a table of colours: {error!r}") from None
 

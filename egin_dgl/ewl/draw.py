@@ -55,7 +55,7 @@ def draw_refinement(
         count = refinement.num_colors(panel)
         size = 240 if graphs.num_nodes <= 30 else 90
         fills = _palette(refinement.colors[panel], count)
-        axes.scatter(*positions.T, s=size, c=fills, edgecolors="#333333", zorder=2)
+        axes.scatter(positions[:, 0], positions[:, 1], s=size, c=fills, edgecolors="#333333", zorder=2)
         if graphs.num_nodes <= 60:
             for (x, y), color in zip(positions.tolist(), refinement.colors[panel], strict=True):
                 axes.text(x, y, str(color), ha="center", va="center", fontsize=7, zorder=3)

@@ -109,7 +109,8 @@ def as_graph_set(
             nodes = _field(graphs.ndata, fields[0], "node")
             edges = _field(graphs.edata, fields[1], "edge")
         else:
-            one = read_graph(graphs, tuple(ColumnSelection(name and [name]) for name in fields))
+            nodes_of, edges_of = (ColumnSelection(None if name is None else [name]) for name in fields)
+            one = read_graph(graphs, (nodes_of, edges_of))
             offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
             nodes = _join(one.node_columns, fields[0], "node")
             edges = _join(one.edge_columns, fields[1], "edge")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.errors import DataError
-from egin_dgl.files import atomic_path, temporary_sibling, write_bytes
+from egin_dgl.files import atomic_path, write_text
 from egin_dgl.inference.trained_run import Predictions, TrainedRun
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class FileSummary:
     confusion: "MulticlassConfusionMatrix | None" = None  # of graphs with a class that the run knows
     unseen: Counter = field(default_factory=Counter)  # labels not in the training data
     unknown: Counter = field(default_factory=Counter)  # classes that the run does not know
-    skipped: int = 0  # graphs that could not be read
-    first_skipped: list[str] = field(default_factory=list)  # reasons
+    skipped: list[str] = field(default_factory=list)  # why graphs could not be read
 
     def add_known_classes(self, labels: Sequence[str], predictions: Predictions) -> None:
         """Compare predictions with the classes in the file, "" where there is none."""
@@ -49,12 +48,6 @@ class FileSummary:
             self.confusion = MulticlassConfusionMatrix(len(index))
         if pairs and self.confusion is not None:
             self.confusion.update(*torch.tensor(pairs).T)
-
-    def add_skipped(self, reasons: Sequence[str], path: Path) -> None:
-        self.skipped += len(reasons)
-        self.first_skipped += reasons[: MAX_SKIPPED - len(self.first_skipped)]
-        with open(path, "a", encoding="utf-8") as file:
-            file.writelines(f"{reason}\n" for reason in reasons)
 
 
 def predict_file(
@@ -76,9 +69,8 @@ def predict_file(
     with ExitStack() as files:
         predictions_file = files.enter_context(atomic_path(out))
         embeddings_file = files.enter_context(atomic_path(embeddings)) if embeddings else None
-        skipped_file = files.enter_context(temporary_sibling(skipped_path(out)))
         for arrays in chunks:
-            summary.add_skipped(arrays.skipped, skipped_file)
+            summary.skipped += arrays.skipped
             if strict and arrays.skipped:
                 raise DataError(f"{arrays.skipped[0]}; strict=false skips and lists such graphs")
             if not arrays.graphs:
@@ -105,11 +97,11 @@ def predict_file(
             summary.seconds = time.perf_counter() - start
             on_chunk(summary)
         if not summary.graphs:
-            reason = summary.first_skipped[0] if summary.skipped else "the file lists none"
+            reason = summary.skipped[0] if summary.skipped else "the file lists none"
             raise DataError(f"there is no graph to predict: {reason}")
         skipped_path(out).unlink(missing_ok=True)  # of an earlier call
         if summary.skipped:
-            write_bytes(skipped_path(out), skipped_file.read_bytes())
+            write_text(skipped_path(out), "".join(f"{reason}\n" for reason in summary.skipped))
     return summary
 
 
@@ -148,8 +140,8 @@ def format_predictions(run: TrainedRun, summary: FileSummary, out: Path) -> str:
         lines.append(f"labels unseen in training, encoded as zeros: {format_counts(summary.unseen)}")
     if summary.unknown:
         lines.append(f"classes unknown to the run, not evaluated: {format_counts(summary.unknown)}")
-    lines += [f"skipped: {line}" for line in summary.first_skipped]
-    if more := summary.skipped - len(summary.first_skipped):
+    lines += [f"skipped: {line}" for line in summary.skipped[:MAX_SKIPPED]]
+    if (more := len(summary.skipped) - MAX_SKIPPED) > 0:
         lines.append(f"skipped: {more:,} more, listed in {skipped_path(out)}")
     return "\n".join([*lines, format_speed(summary), f"in {out}"])
 
