@@ -60,7 +60,7 @@ def collapse(values: tuple) -> float | list:
 
 
 def has_epochs(history: History) -> bool:
-    """Whether the history is a network's; a kernel machine has a row per penalty C."""
+    """Whether the history is a network's."""
     return history[0].C is None
 
 

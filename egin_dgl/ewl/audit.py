@@ -190,13 +190,13 @@ def _leaks(
 
 @contextmanager
 def _progress(progress: bool | Progress) -> Iterator[Progress]:
-    """The given function, or the update of a progress bar on stderr, which is hidden if `progress` is false."""
-    if callable(progress):
-        yield progress
+    """The given function, the update of a progress bar on stderr, or nothing."""
+    if progress is not True:
+        yield progress or (lambda done, total: None)
         return
     from rich.console import Console
     from rich.progress import Progress as ProgressBar
 
-    with ProgressBar(console=Console(stderr=True), transient=True, disable=not progress) as bar:
+    with ProgressBar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("confirming duplicates", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -146,7 +146,7 @@ class KernelMachine:
         coefficients = _pair_coefficients(svm, machine["gram"].rows_) if by_pairs else svm.coef_
         return cls(kernel, coefficients, svm.intercept_, svm.classes_, by_pairs)
 
-    def logits(self, graphs: GraphSet, classes: int) -> Tensor:
+    def logits(self, graphs: object, classes: int) -> Tensor:
         """Decision values as logits, (G, classes)."""
         return self.logits_from_counts(self.kernel.transform(graphs), classes)
 

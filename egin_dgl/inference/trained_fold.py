@@ -17,7 +17,6 @@ from egin_dgl.data.transform import Transform
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.calibration import probabilities
-from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.kernel import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.dispatch import embed_batch
@@ -66,9 +65,7 @@ class TrainedFold:
             return torch.zeros(0, self.info.classes)
         model = self.model
         if isinstance(model, KernelMachine):
-            attributes, decimals = model.kernel.attributes, model.kernel.decimals
-            graphs = as_graph_set(self.transform(dataset), attributes=attributes, decimals=decimals)
-            return model.logits(graphs, self.info.classes)
+            return model.logits(self.transform(dataset), self.info.classes)
         return self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
 
     def predict_proba(self, dataset: GraphDataset) -> Tensor:
