@@ -15,9 +15,9 @@ from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import LOSSES, METRICS
 from egin_dgl.ewl import duplicate_groups
-from egin_dgl.reporting.many_runs.csv_table import to_csv
+from egin_dgl.reporting.many_runs.report import to_csv
 from egin_dgl.reporting.many_runs.table import result_tables
-from egin_dgl.reporting.one_run.figures import curves_figure
+from egin_dgl.reporting.one_run.publish import curves_figure
 from egin_dgl.reporting.one_run.terminal import metrics_line
 from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.reader import find_runs

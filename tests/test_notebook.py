@@ -4,7 +4,7 @@ import torch
 
 from egin_dgl.data import bonds
 from egin_dgl.data.splits import make_folds
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.ewl import as_graph_set, audit, distinguish, refine
 from egin_dgl.runs.reader import find_runs
 

@@ -14,8 +14,7 @@ from docgen.recipes import (
 )
 
 from egin_dgl.errors import DataError
-from egin_dgl.evaluation.history import EpochRecord, average_monitor
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import EpochRecord, FoldResult, average_monitor
 
 
 def history(accuracies, window=1, test=0.5):

@@ -15,9 +15,8 @@ from egin_dgl.cli.splitting import make_splits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
-from egin_dgl.evaluation.predictions import test_predictions
-from egin_dgl.evaluation.result import FoldResult
-from egin_dgl.evaluation.summary import confusion_counts, summarize
+from egin_dgl.evaluation.history import FoldResult
+from egin_dgl.evaluation.summary import confusion_counts, summarize, test_predictions
 from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress

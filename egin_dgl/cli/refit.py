@@ -18,8 +18,7 @@ from egin_dgl.cli.validation import validate_recorded, validate_settings
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.calibration import pooled_temperature
-from egin_dgl.evaluation.history import History, best_validation_record, selected_record
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult, History, best_validation_record, selected_record
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from egin_dgl.evaluation.history import selected_record
+from egin_dgl.evaluation.history import FoldResult, selected_record
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import has_epochs
-from egin_dgl.evaluation.result import FoldResult
 
 MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
 

@@ -1,7 +1,9 @@
-"""Training history: one record per epoch, from which protocols select afterwards."""
+"""Results of a trained fold: its history, one record per epoch, from which protocols select afterwards, and its logits."""
 
 import math
 from dataclasses import dataclass, replace
+
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,29 @@ class EpochRecord:
 
 
 History = list[EpochRecord]
+
+
+@dataclass(frozen=True, repr=False)
+class FoldResult:
+    """History and logits of one fold.
+
+    Shapes: test_logits (epochs, test graphs, classes); validation_logits (validation graphs, classes), of the saved
+    model, None without a validation set.
+    """
+
+    fold: int
+    history: History
+    test_logits: Tensor
+    test_labels: Tensor
+    parameters: int
+    chosen: dict[str, object] | None = None  # settings selected by nested cross-validation
+    validation_logits: Tensor | None = None
+    validation_labels: Tensor | None = None
+
+    def __repr__(self) -> str:
+        last = f", test accuracy {self.history[-1].test_accuracy:.3f} after the last" if self.history else ""
+        sizes = f"{len(self.test_labels)} test graphs, {self.parameters} parameters"
+        return f"FoldResult(fold {self.fold}: {len(self.history)} epochs{last}; {sizes})"
 
 
 def best_validation_record(history: History) -> EpochRecord:

@@ -27,9 +27,7 @@ class ProtocolResult:
     """Scores of all folds as fractions; std over folds with ddof 0."""
 
     per_fold: tuple[float, ...]
-    epochs: (
-        tuple[int, ...] | None
-    )  # at which test scores were read; of a kernel machine the rows of its history
+    epochs: tuple[int, ...] | None  # at which test scores were read; rows of a kernel machine's history
     optimistic: bool
     penalties: tuple[float, ...] | None = None  # C of these rows
     averaged: tuple[int, ...] | None = None  # number of epochs averaged per fold
@@ -62,7 +60,7 @@ def collapse(values: tuple) -> float | list:
 
 
 def has_epochs(history: History) -> bool:
-    """Whether the history is a network's; a kernel machine has a row per penalty C."""
+    """Whether the history is a network's."""
     return history[0].C is None
 
 

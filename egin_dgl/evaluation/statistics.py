@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to import
 
 CONFIDENCE = 0.95
@@ -27,7 +26,7 @@ class PairedTest:
     folds: int
 
 
-def standard_error(values: np.ndarray, test_to_train: float) -> float:
+def standard_error(values: Sequence[float], test_to_train: float) -> float:
     """√(s² (1/n + test/train)), s² with ddof 1."""
     return float(np.sqrt(np.var(values, ddof=1) * (1 / len(values) + test_to_train)))
 
@@ -36,14 +35,9 @@ def interval(values: Sequence[float], test_to_train: float) -> tuple[float, floa
     """95 % interval of the mean by Student's t; None for fewer than two values."""
     if len(values) < 2:
         return None
-    mean, width = float(np.mean(values)), half_width(values, test_to_train)
+    quantile = stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)
+    mean, width = float(np.mean(values)), float(quantile * standard_error(values, test_to_train))
     return mean - width, mean + width
-
-
-def half_width(values: ArrayLike, test_to_train: float) -> float:
-    """Half the width of the 95 % interval of the mean, by Student's t, for two or more values."""
-    values = np.asarray(values)
-    return float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2) * standard_error(values, test_to_train))
 
 
 def paired_test(first: Sequence[float], second: Sequence[float], test_to_train: float) -> PairedTest:
@@ -51,25 +45,21 @@ def paired_test(first: Sequence[float], second: Sequence[float], test_to_train: 
 
     t = mean(d) / √(s² (1/n + test/train)) with d = first − second, on n − 1 degrees of freedom, two-sided.
     """
-    if len(first) != len(second) or len(first) < 2:
-        raise ValueError(
-            f"a paired test needs two or more folds of equal number, got {len(first)} and {len(second)}"
-        )
-    differences = np.asarray(first) - np.asarray(second)
-    mean, error = float(differences.mean()), standard_error(differences, test_to_train)
-    width = half_width(differences, test_to_train)
+    differences = [float(a - b) for a, b in zip(first, second, strict=True)]
+    bounds = interval(differences, test_to_train)
+    if bounds is None:
+        raise ValueError(f"a paired test needs at least two folds, got {len(differences)}")
+    mean, error = float(np.mean(differences)), standard_error(differences, test_to_train)
     with np.errstate(divide="ignore", invalid="ignore"):  # equal differences on all folds: t is infinite
         t = float(np.nan_to_num(np.divide(mean, error), nan=0.0, posinf=np.inf, neginf=-np.inf))
     p = float(2 * stdtr(len(differences) - 1, -abs(t)))
-    return PairedTest(mean, mean - width, mean + width, t, p, len(differences))
+    return PairedTest(mean, *bounds, t, p, len(differences))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm-adjusted p-values for multiple comparisons, in the given order."""
-    order = np.argsort(p_values)
-    adjusted = np.empty(len(p_values))
-    largest = 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
-        adjusted[index] = largest
+    values, order = np.asarray(p_values), np.argsort(p_values)
+    adjusted = np.empty(len(values))
+    bounds = np.minimum(1.0, values[order] * np.arange(len(values), 0, -1))
+    adjusted[order] = np.maximum.accumulate(bounds)
     return adjusted.tolist()

@@ -1,17 +1,32 @@
-"""summary.json of a run: protocols, metrics and calibration over all folds."""
+"""The summary of a run, protocols, metrics and calibration over all folds, and its predictions of test graphs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from egin_dgl.evaluation.calibration import summarize_calibration
-from egin_dgl.evaluation.history import best_validation_record
+from egin_dgl.data.splits import Split
+from egin_dgl.evaluation.calibration import fold_temperature, probabilities, summarize_calibration
+from egin_dgl.evaluation.history import FoldResult, best_validation_record, selected_record
 from egin_dgl.evaluation.metrics import LOSSES, compute_all_metrics, confusion
 from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs, headline
-from egin_dgl.evaluation.result import FoldResult
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A test graph, predicted by a fold that has it in its test set."""
+
+    graph: int
+    fold: int
+    label: int
+    predicted: int
+    probabilities: tuple[float, ...]
+    epoch: int  # of a kernel machine, the row of its history
+    chosen: str  # how the epoch was selected: "validation", "last" or "middle C"
+    calibrated: bool
 
 
 def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
@@ -71,3 +86,23 @@ def mean_std(values: Sequence[float]) -> dict:
         return {"mean": None, "std": None, "per_fold": None}
     per_fold = [None if value != value else value for value in values]
     return {"mean": float(np.mean(defined)), "std": float(np.std(defined)), "per_fold": per_fold}
+
+
+def test_predictions(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> Iterator[Prediction]:
+    """One prediction per test graph and fold, by the model that the fold saved."""
+    for result in results:
+        record, temperature = selected_record(result.history), fold_temperature(result)
+        how = "validation" if record.has_validation else ("last" if record.C is None else "middle C")
+        rows = probabilities(result.test_logits[record.epoch - 1], temperature)
+        graphs = splits[result.fold].test
+        for graph, label, row in zip(graphs, result.test_labels.tolist(), rows, strict=True):
+            yield Prediction(
+                graph=int(graph),
+                fold=result.fold,
+                label=label,
+                predicted=int(row.argmax()),
+                probabilities=tuple(row.tolist()),
+                epoch=record.epoch,
+                chosen=how,
+                calibrated=temperature is not None,
+            )

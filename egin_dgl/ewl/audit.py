@@ -17,49 +17,28 @@ Progress = Callable[[int, int], None]  # (pairs compared, maximum number of pair
 
 @dataclass(frozen=True)
 class Level:
-    """One method at one depth.
-
-    Args:
-        method: The method.
-        depth: The depth.
-        colors: Number of different node colours in the set.
-        graphs: Number of different colour multisets, that is of graphs that the method distinguishes.
-        ceiling: Best accuracy of any function of the colour multiset on the labelled graphs; None without labels.
-    """
+    """One method at one depth."""
 
     method: str
     depth: int
-    colors: int
-    graphs: int
-    ceiling: float | None
+    colors: int  # number of different node colours in the set
+    graphs: int  # number of different colour multisets, that is of graphs that the method distinguishes
+    ceiling: float | None  # best accuracy of any function of the colour multiset; None without labels
 
 
-@dataclass(frozen=True)
-class Leak:
-    """Duplicates of one graph in more than one fold: (graph, fold) each."""
-
-    members: tuple[tuple[int, int], ...]
+Leak = tuple[tuple[int, int], ...]  # duplicates in more than one fold: (graph, fold) of each
 
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """Result of `audit`.
+    """Result of `audit`."""
 
-    Args:
-        dataset: Name of the dataset.
-        graphs: Number of graphs.
-        levels: One record for each method and depth.
-        duplicates: Groups of isomorphic graphs with equal node and edge labels.
-        opposite: The groups whose graphs have different classes.
-        leaks: The groups that span several folds; None if no folds were given.
-    """
-
-    dataset: str
-    graphs: int
-    levels: tuple[Level, ...]
-    duplicates: tuple[tuple[int, ...], ...]
-    opposite: tuple[tuple[int, ...], ...]
-    leaks: tuple[Leak, ...] | None = None
+    dataset: str  # name
+    graphs: int  # number
+    levels: tuple[Level, ...]  # for each method and depth
+    duplicates: tuple[tuple[int, ...], ...]  # groups of isomorphic graphs with equal node and edge labels
+    opposite: tuple[tuple[int, ...], ...]  # the groups whose graphs have different classes
+    leaks: tuple[Leak, ...] | None = None  # the groups that span several folds; None if no folds were given
 
     def __repr__(self) -> str:
         methods = ", ".join(dict.fromkeys(level.method for level in self.levels))
@@ -77,18 +56,11 @@ class Audit:
     @property
     def leaking_graphs(self) -> int:
         """Number of graphs with a duplicate in another fold."""
-        return sum(len(leak.members) for leak in self.leaks or ())
+        return sum(map(len, self.leaks or ()))
 
     def to_dict(self) -> dict:
         """The audit as a JSON object."""
-        record = asdict(self)
-        record["levels"] = list(record["levels"])
-        for key in ("duplicates", "opposite"):
-            record[key] = [list(group) for group in record[key]]
-        if self.leaks is not None:
-            record["leaks"] = [[list(member) for member in leak.members] for leak in self.leaks]
-            record["leaking_graphs"] = self.leaking_graphs
-        return record
+        return asdict(self) | ({} if self.leaks is None else {"leaking_graphs": self.leaking_graphs})
 
 
 def audit(
@@ -124,8 +96,7 @@ def audit(
     for method in methods:
         refinement = refine(graphs, method, depth)
         levels += [_level(refinement, d, labels) for d in range(depth + 1)]
-    groups = duplicate_groups(graphs, progress=progress)
-    duplicates = _groups(groups)
+    duplicates = _groups(duplicate_groups(graphs, progress=progress))
     opposite = [group for group in duplicates if len({labels[i] for i in group} - {-1}) > 1]
     info = getattr(dataset, "info", None)
     indices = folds.indices if isinstance(folds, Folds) else folds
@@ -213,21 +184,19 @@ def _leaks(
     for group in duplicates:
         placed = [(graph, int(fold_of[graph])) for graph in group if fold_of[graph] >= 0]
         if len({fold for _, fold in placed}) > 1:
-            found.append(Leak(tuple(placed)))
+            found.append(tuple(placed))
     return tuple(found)
 
 
 @contextmanager
 def _progress(progress: bool | Progress) -> Iterator[Progress]:
-    """The given function, a progress bar on stderr, or nothing."""
-    if callable(progress):
-        yield progress
-    elif not progress:
-        yield lambda done, total: None
-    else:
-        from rich.console import Console
-        from rich.progress import Progress as ProgressBar
+    """The given function, the update of a progress bar on stderr, or nothing."""
+    if progress is not True:
+        yield progress or (lambda done, total: None)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as ProgressBar
 
-        with ProgressBar(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("confirming duplicates", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+    with ProgressBar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("confirming duplicates", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

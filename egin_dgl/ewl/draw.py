@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.colors import TABLEAU_COLORS, hsv_to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
@@ -13,6 +16,7 @@ from egin_dgl.ewl.refinement import Refinement, refine
 from egin_dgl.files import atomic_path
 
 MAX_LEGEND_ENTRIES = 12
+EDGE_COLORS = list(TABLEAU_COLORS)
 
 
 def draw_refinement(
@@ -31,15 +35,11 @@ def draw_refinement(
     Args:
         graph: A graph that `as_graph_set` reads.
         path: The PNG file.
-        method, depth: Of the refinement.
+        method, depth, attributes: See `refine`.
         node_names, edge_names: Names of the columns of one-hot labels, for the legend.
         seed: Seed of the layout.
         title: Title of the figure.
-        attributes: False ignores continuous attributes.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     graphs = as_graph_set(graph, attributes=attributes)
     if len(graphs) != 1:
         raise DataError(f"draw_refinement takes one graph, got {len(graphs)}")
@@ -47,7 +47,6 @@ def draw_refinement(
     columns = min(depth + 1, 4)
     rows = math.ceil((depth + 1) / columns)
     figure = Figure(figsize=(3.6 * columns, 3.6 * rows + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
     positions = layout(graphs, seed)
     edge_ranks, edge_count = rank_labels(graphs.edge_labels)
     for panel in range(depth + 1):
@@ -55,21 +54,14 @@ def draw_refinement(
         _draw_edges(axes, graphs, positions, edge_ranks)
         count = refinement.num_colors(panel)
         size = 240 if graphs.num_nodes <= 30 else 90
-        axes.scatter(
-            positions[:, 0],
-            positions[:, 1],
-            s=size,
-            c=_palette(refinement.colors[panel], count),
-            edgecolors="#333333",
-            zorder=2,
-        )
+        fills = _palette(refinement.colors[panel], count)
+        axes.scatter(positions[:, 0], positions[:, 1], s=size, c=fills, edgecolors="#333333", zorder=2)
         if graphs.num_nodes <= 60:
             for (x, y), color in zip(positions.tolist(), refinement.colors[panel], strict=True):
                 axes.text(x, y, str(color), ha="center", va="center", fontsize=7, zorder=3)
-        stable = (
-            " (stable)" if refinement.stable_depth is not None and panel >= refinement.stable_depth else ""
-        )
-        axes.set_title(f"depth {panel}: {count} colour{'s' * (count != 1)}{stable}", fontsize=10)
+        is_stable = refinement.stable_depth is not None and panel >= refinement.stable_depth
+        name = f"{count} colour{'s' * (count != 1)}{' (stable)' * is_stable}"
+        axes.set_title(f"depth {panel}: {name}", fontsize=10)
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.margins(0.12)
@@ -96,40 +88,26 @@ def layout(graphs: GraphSet, seed: int = 0) -> np.ndarray:
 
 def _palette(numbers: np.ndarray, count: int) -> np.ndarray:
     """A light colour for each number; golden-ratio steps of the hue make close numbers look different."""
-    from matplotlib.colors import hsv_to_rgb
-
     hue = (numbers * 0.61803398875) % 1.0
     saturation = 0.3 + 0.13 * (numbers % 3 if count > 8 else np.zeros_like(numbers))
-    return (
-        hsv_to_rgb(np.stack([hue, saturation, np.full(len(numbers), 0.97)], axis=1)) if len(numbers) else hue
-    )
-
-
-def _edge_color(rank: int) -> tuple:
-    from matplotlib import colormaps
-
-    return colormaps["tab10"](rank % 10)
+    return hsv_to_rgb(np.stack([hue, saturation, np.full(len(numbers), 0.97)], axis=1))
 
 
 def _draw_edges(axes, graphs: GraphSet, positions: np.ndarray, ranks: np.ndarray) -> None:
     """Lines for edges in both directions with one label, arrows for other edges, circles for self-loops."""
-    ends = list(zip(graphs.src.tolist(), graphs.dst.tolist(), ranks.tolist(), strict=True))
-    edges = set(ends)
+    edges = set(zip(graphs.src.tolist(), graphs.dst.tolist(), ranks.tolist(), strict=True))
     for a, b, rank in sorted(edges):
-        color = _edge_color(rank)
+        color = EDGE_COLORS[rank % 10]
         if a == b:
             axes.plot(positions[a, 0], positions[a, 1] + 0.06, "o", ms=16, mfc="none", mec=color, zorder=1)
         elif (b, a, rank) not in edges:
-            axes.annotate(
-                "", positions[b], positions[a], arrowprops={"arrowstyle": "->", "color": color, "shrinkB": 8}
-            )
+            arrow = {"arrowstyle": "->", "color": color, "shrinkB": 8}
+            axes.annotate("", positions[b], positions[a], arrowprops=arrow)
         elif a < b:
             axes.plot(*positions[[a, b]].T, color=color, lw=2.2, zorder=1)
 
 
 def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_names, edge_names) -> None:
-    from matplotlib.lines import Line2D
-
     count = int(colors.max(initial=-1)) + 1
     handles = []
     fills = _palette(np.arange(count), count)
@@ -137,9 +115,8 @@ def _legend(figure, graphs: GraphSet, colors: np.ndarray, edges: tuple, node_nam
         style = {"marker": "o", "ls": "", "mfc": fills[number], "mec": "#333333", "ms": 9}
         handles.append(Line2D([], [], **style, label=f"node {_name(label, node_names)}"))
     for rank, label in enumerate(label_values(graphs.edge_labels, *edges)[:MAX_LEGEND_ENTRIES]):
-        handles.append(
-            Line2D([], [], color=_edge_color(rank), lw=2.2, label=f"edge {_name(label, edge_names)}")
-        )
+        style = {"color": EDGE_COLORS[rank % 10], "lw": 2.2}
+        handles.append(Line2D([], [], **style, label=f"edge {_name(label, edge_names)}"))
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), fontsize=8)
 

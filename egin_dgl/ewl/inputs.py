@@ -68,13 +68,8 @@ class GraphSet:
         edges, new_edge_offsets = gather_rows(edge_offsets, indices)
         edges = order[edges]
         shift = np.repeat(offsets[:-1] - self.node_offsets[indices], np.diff(new_edge_offsets))
-        return GraphSet(
-            offsets,
-            self.src[edges] + shift,
-            self.dst[edges] + shift,
-            self.node_labels[nodes],
-            self.edge_labels[edges],
-        )
+        ends = self.src[edges] + shift, self.dst[edges] + shift
+        return GraphSet(offsets, *ends, self.node_labels[nodes], self.edge_labels[edges])
 
 
 def as_graph_set(
@@ -103,20 +98,23 @@ def as_graph_set(
         graphs = graphs[0]
     nodes: object = None
     edges: object = None
+    fields = [name if isinstance(name, str) else None for name in (node_labels, edge_labels)]
     if isinstance(graphs, GraphSet):
         offsets, src, dst = graphs.node_offsets, graphs.src, graphs.dst
         nodes, edges = graphs.node_labels, graphs.edge_labels
-    elif isinstance(graphs, dgl.DGLGraph):
-        src, dst = (_integers(ends, "edges") for ends in graphs.edges())
-        offsets = offsets_of(_integers(graphs.batch_num_nodes(), "node counts"))
-        nodes, node_labels = _field(graphs.ndata, node_labels, "node")
-        edges, edge_labels = _field(graphs.edata, edge_labels, "edge")
     elif kind_of(graphs):
-        fields = [[name] if isinstance(name, str) else None for name in (node_labels, edge_labels)]
-        one = read_graph(graphs, (ColumnSelection(fields[0]), ColumnSelection(fields[1])))
-        offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
-        nodes, node_labels = _columns(one.node_columns, node_labels, "node")
-        edges, edge_labels = _columns(one.edge_columns, edge_labels, "edge")
+        if isinstance(graphs, dgl.DGLGraph):
+            src, dst = (_integers(ends, "edges") for ends in graphs.edges())
+            offsets = offsets_of(_integers(graphs.batch_num_nodes(), "node counts"))
+            nodes = _field(graphs.ndata, fields[0], "node")
+            edges = _field(graphs.edata, fields[1], "edge")
+        else:
+            nodes_of, edges_of = (ColumnSelection(None if name is None else [name]) for name in fields)
+            one = read_graph(graphs, (nodes_of, edges_of))
+            offsets, src, dst = np.array([0, one.nodes]), one.src, one.dst
+            nodes = _join(one.node_columns, fields[0], "node")
+            edges = _join(one.edge_columns, fields[1], "edge")
+        node_labels, edge_labels = (None if isinstance(x, str) else x for x in (node_labels, edge_labels))
     elif isinstance(graphs, GraphDataset):
         offsets, src, dst = (_integers(getattr(graphs, k), k) for k in ("node_offsets", "src", "dst"))
         skip = (0, 0) if attributes else (graphs.info.node_attributes, graphs.info.edge_attributes)
@@ -127,9 +125,12 @@ def as_graph_set(
         offsets = np.array([0, int(offsets)]) if offsets.ndim == 0 else offsets
         _check(offsets, src, dst)
     elif isinstance(graphs, Sequence) and not isinstance(graphs, str):
-        labels = [(_select(node_labels, k), _select(edge_labels, k)) for k in range(len(graphs))]
-        pairs = zip(graphs, labels, strict=True)
-        return concatenate([as_graph_set(graph, *own, decimals, attributes) for graph, own in pairs])
+        return concatenate(
+            [
+                as_graph_set(graph, _select(node_labels, k), _select(edge_labels, k), decimals, attributes)
+                for k, graph in enumerate(graphs)
+            ]
+        )
     else:
         raise DataError(
             f"cannot read graphs from {type(graphs).__name__}: pass a DGLGraph, a networkx graph, "
@@ -137,13 +138,11 @@ def as_graph_set(
         )
     nodes = nodes if node_labels is None else node_labels
     edges = edges if edge_labels is None else edge_labels
-    return GraphSet(
-        offsets,
-        src,
-        dst,
+    labels = (
         as_labels(nodes, int(offsets[-1]), "node", decimals),
         as_labels(edges, len(src), "edge", decimals),
     )
+    return GraphSet(offsets, src, dst, *labels)
 
 
 def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
@@ -151,12 +150,11 @@ def concatenate(sets: Sequence[GraphSet]) -> GraphSet:
     if not sets:
         empty, none = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
         return GraphSet(np.zeros(1, dtype=np.int64), empty, empty, none, none)
-    base = offsets_of(np.array([s.num_nodes for s in sets]))
-    offsets = [s.node_offsets[1:] + first for s, first in zip(sets, base, strict=False)]
+    shifted = list(zip(sets, offsets_of(np.array([s.num_nodes for s in sets])), strict=False))
     return GraphSet(
-        np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
-        np.concatenate([s.src + first for s, first in zip(sets, base, strict=False)]),
-        np.concatenate([s.dst + first for s, first in zip(sets, base, strict=False)]),
+        offsets_of(np.concatenate([np.diff(s.node_offsets) for s in sets])),
+        np.concatenate([s.src + first for s, first in shifted]),
+        np.concatenate([s.dst + first for s, first in shifted]),
         concat_labels([s.node_labels for s in sets], "node"),
         concat_labels([s.edge_labels for s in sets], "edge"),
     )
@@ -178,26 +176,21 @@ def _integers(values: object, what: str) -> np.ndarray:
     return array.astype(np.int64, copy=False)
 
 
-def _field(data: Mapping[str, Any], labels: object, owner: str) -> tuple[object, object]:
-    """Default labels of a DGLGraph, and the labels to use instead; a string names a field."""
-    if isinstance(labels, str):
-        if labels not in data:
-            raise DataError(f"the graph has no {owner} field {labels!r}, only {', '.join(data) or 'none'}")
-        return data[labels], None
-    return data.get("feat"), labels
+def _field(data: Mapping[str, Any], name: str | None, owner: str) -> object:
+    """The named labels of a DGLGraph, by default `feat`."""
+    if name is not None and name not in data:
+        raise DataError(f"the graph has no {owner} field {name!r}, only {', '.join(data) or 'none'}")
+    return data.get(name or "feat")
 
 
-def _columns(columns: Mapping[str, Any], labels: object, owner: str) -> tuple[object, object]:
-    """The same of a graph of another library, whose default labels are all its fields."""
-    if labels is not None and not isinstance(labels, str):
-        return None, labels
-    if labels is not None and columns:
-        return _field(columns, labels, owner)
+def _join(columns: Mapping[str, Any], name: str | None, owner: str) -> object:
+    """The same of another graph, by default all fields in the order of their names, which all graphs share."""
+    if name is not None and columns:
+        return _field(columns, name, owner)
     if len(columns) < 2:
-        return next(iter(columns.values()), None), None
-    # In the order of their names, which does not depend on the graph.
+        return next(iter(columns.values()), None)
     rows = zip(*(columns[name] for name in sorted(columns)), strict=True)
-    return [tuple(x for value in row for x in np.ravel(value).tolist()) for row in rows], None
+    return [tuple(x for value in row for x in np.ravel(value).tolist()) for row in rows]
 
 
 def _check(offsets: np.ndarray, src: np.ndarray, dst: np.ndarray) -> None:

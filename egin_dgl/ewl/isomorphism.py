@@ -2,6 +2,7 @@
 
 import operator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +12,7 @@ from egin_dgl.ewl.labels import rank_labels
 from egin_dgl.ewl.refinement import check_method, color_rounds, stable_colors
 
 
-@dataclass(frozen=True)
-class Witness:
+class Witness(NamedTuple):
     """A colour with different counts of nodes in the two graphs."""
 
     color: int
@@ -22,20 +22,12 @@ class Witness:
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """Result of `distinguish`.
-
-    Args:
-        method: The refinement.
-        isomorphic: False if refinement or an exact search distinguishes the graphs, True if an exact search matches
-            them, None if undecided.
-        depth: First depth that distinguishes the graphs, or the stable depth.
-        witnesses: Colours of that depth whose counts differ.
-    """
+    """Result of `distinguish`."""
 
     method: str
-    isomorphic: bool | None
-    depth: int
-    witnesses: tuple[Witness, ...] = ()
+    isomorphic: bool | None  # by refinement or an exact search; None if undecided
+    depth: int  # the first that distinguishes the graphs, or the stable depth
+    witnesses: tuple[Witness, ...] = ()  # colours of that depth whose counts differ
 
     @property
     def distinguished(self) -> bool:
@@ -48,11 +40,11 @@ class Verdict:
     def __str__(self) -> str:
         name = self.method.upper()
         if self.distinguished:
-            shown = [f"colour {w.color} on {w.first} and {w.second} nodes" for w in self.witnesses[:4]]
-            more = f" and {len(self.witnesses) - 4} more" if len(self.witnesses) > 4 else ""
-            return (
-                f"not isomorphic: {name} distinguishes them at depth {self.depth}, {', '.join(shown)}{more}"
+            shown = ", ".join(
+                f"colour {w.color} on {w.first} and {w.second} nodes" for w in self.witnesses[:4]
             )
+            shown += f" and {len(self.witnesses) - 4} more" if len(self.witnesses) > 4 else ""
+            return f"not isomorphic: {name} distinguishes them at depth {self.depth}, {shown}"
         equal = f"{name} does not distinguish them (stable at depth {self.depth})"
         if self.isomorphic is None:
             return f"undecided: {equal}; an exact search would decide"
@@ -111,16 +103,12 @@ class Matcher:
     """Exact isomorphism of labelled multigraphs within a set.
 
     Every isomorphism preserves the stable E-WL colours. If the colours of a graph are all different, there is one
-    candidate mapping, whose edges are compared; otherwise VF2 searches among nodes of equal colour.
-
-    Args:
-        graphs: The set.
-        colors: Its stable E-WL colours (N,), if they are known.
+    candidate mapping, whose edges are compared; otherwise VF2 searches among nodes of equal colour. `colors` are the
+    stable E-WL colours (N,) of the set, if they are known.
     """
 
     def __init__(self, graphs: GraphSet, colors: np.ndarray | None = None):
-        colors = stable_colors(graphs) if colors is None else colors
-        self.graphs, self.colors = graphs, colors
+        self.graphs, self.colors = graphs, stable_colors(graphs) if colors is None else colors
         self.edge_ranks, _ = rank_labels(graphs.edge_labels)
         self.edge_order, self.edge_offsets = graphs.edges_by_graph
 
@@ -132,7 +120,7 @@ class Matcher:
             return False
         if (ordered[1:] != ordered[:-1]).all():
             return np.array_equal(_colored_edges(colors_i, edges_i), _colored_edges(colors_j, edges_j))
-        return _search(colors_i, edges_i, colors_j, edges_j)
+        return _search((colors_i, edges_i), (colors_j, edges_j))
 
     def _graph(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Colours (n,) and edges (m, 3) as source, target and label of one graph, nodes numbered from 0."""
@@ -148,48 +136,16 @@ def _colored_edges(colors: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return triples[np.lexsort(triples.T)]
 
 
-# The label of each node, and the labels of the edges of each joined pair of nodes.
-SimpleGraph = tuple[list[tuple], dict[tuple[int, int], tuple]]
-
-
-def _simplify(colors: np.ndarray, edges: np.ndarray) -> SimpleGraph:
-    """A simple graph without self-loops: parallel edges become one label, self-loops part of the node label."""
-    labels_between: dict[tuple[int, int], list[int]] = {}
-    for source, target, label in edges.tolist():
-        labels_between.setdefault((source, target), []).append(label)
-    joined = {ends: tuple(sorted(labels)) for ends, labels in labels_between.items()}
-    nodes = [(color, joined.pop((node, node), ())) for node, color in enumerate(colors.tolist())]
-    return nodes, joined
-
-
-def _search(colors_i: np.ndarray, edges_i: np.ndarray, colors_j: np.ndarray, edges_j: np.ndarray) -> bool:
-    """VF2 on directed graphs, with rustworkx if it is installed, else with networkx."""
-    first, second = _simplify(colors_i, edges_i), _simplify(colors_j, edges_j)
-    try:
-        return _search_rustworkx(first, second)
-    except ImportError:
-        return _search_networkx(first, second)
-
-
-def _search_rustworkx(first: SimpleGraph, second: SimpleGraph) -> bool:
+def _search(*graphs: tuple[np.ndarray, np.ndarray]) -> bool:
+    """VF2 on simple directed graphs: parallel edges become one label, self-loops part of the node label."""
     import rustworkx as rx
 
-    def build(side: SimpleGraph) -> rx.PyDiGraph:
-        graph = rx.PyDiGraph()
-        graph.add_nodes_from(side[0])
-        graph.add_edges_from([(a, b, labels) for (a, b), labels in side[1].items()])
-        return graph
-
-    return rx.is_isomorphic(build(first), build(second), operator.eq, operator.eq, id_order=False)
-
-
-def _search_networkx(first: SimpleGraph, second: SimpleGraph) -> bool:
-    import networkx as nx
-
-    def build(side: SimpleGraph) -> nx.DiGraph:
-        graph = nx.DiGraph()
-        graph.add_nodes_from((node, {"label": label}) for node, label in enumerate(side[0]))
-        graph.add_edges_from((a, b, {"label": labels}) for (a, b), labels in side[1].items())
-        return graph
-
-    return nx.is_isomorphic(build(first), build(second), node_match=operator.eq, edge_match=operator.eq)
+    first, second = rx.PyDiGraph(), rx.PyDiGraph()
+    for graph, (colors, edges) in zip((first, second), graphs, strict=True):
+        labels_between: dict[tuple[int, int], list[int]] = {}
+        for source, target, label in edges.tolist():
+            labels_between.setdefault((source, target), []).append(label)
+        joined = {ends: tuple(sorted(labels)) for ends, labels in labels_between.items()}
+        graph.add_nodes_from([(color, joined.pop((i, i), ())) for i, color in enumerate(colors.tolist())])
+        graph.add_edges_from([(*ends, labels) for ends, labels in joined.items()])
+    return rx.is_isomorphic(first, second, operator.eq, operator.eq, id_order=False)

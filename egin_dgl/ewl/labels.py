@@ -12,13 +12,10 @@ BINARY_DIGITS = 22  # exact in float32
 
 
 def as_labels(values: object, count: int, owner: str, decimals: int | None = None) -> np.ndarray:
-    """Labels of `count` nodes or edges: (count, p) numbers or (count,) other values.
+    """Labels of `count` nodes or edges: (count, p) numbers, rounded to `decimals`, or (count,) other values.
 
-    Args:
-        values: None (all equal), a tensor, an array, or a sequence of numbers, strings, tuples or vectors.
-        count: Number of nodes or edges.
-        owner: "node" or "edge", for messages.
-        decimals: Round real numbers first. Numbers are compared by value; NaN is an error.
+    `values` is None (all equal), a tensor, an array, or a sequence of numbers, strings, tuples or vectors. Numbers are
+    compared by value; NaN is an error. `owner`, "node" or "edge", is for messages.
     """
     if values is None:
         return np.zeros((count, 0), dtype=np.int64)
@@ -42,21 +39,16 @@ def rank_labels(labels: np.ndarray) -> tuple[np.ndarray, int]:
     """Ranks (n,) of labels in lexicographic order, and the number of different labels."""
     if labels.ndim == 1:
         return _rank_values(labels)
-    if np.array_equal(
-        labels != 0, labels
-    ):  # 0/1 columns, such as one-hot labels, are digits of binary numbers
-        digits = range(0, labels.shape[1], BINARY_DIGITS)
-        packed = [_read_binary(labels[:, first : first + BINARY_DIGITS]) for first in digits]
-        labels = np.stack(packed, axis=1) if packed else labels
+    if labels.shape[1] and np.array_equal(labels != 0, labels):
+        # 0/1 columns, such as one-hot labels, are digits of binary numbers.
+        blocks = np.split(labels, range(BINARY_DIGITS, labels.shape[1], BINARY_DIGITS), axis=1)
+        weights = 2 ** np.arange(BINARY_DIGITS - 1, -1, -1).astype(labels.dtype)
+        labels = np.stack([block @ weights[-block.shape[1] :] for block in blocks], axis=1)
     codes, bound = np.zeros(len(labels), dtype=np.int64), 1
     for column in labels.T:
         ranks, size = _rank_numbers(column)
         codes, bound = combine(codes, ranks, bound, size)
     return dense_rank(codes, bound)
-
-
-def _read_binary(columns: np.ndarray) -> np.ndarray:
-    return columns @ (2 ** np.arange(columns.shape[1] - 1, -1, -1)).astype(columns.dtype)
 
 
 def label_values(labels: np.ndarray, ranks: np.ndarray, count: int) -> np.ndarray:
@@ -68,14 +60,11 @@ def label_values(labels: np.ndarray, ranks: np.ndarray, count: int) -> np.ndarra
 
 def concat_labels(parts: Sequence[np.ndarray], owner: str) -> np.ndarray:
     """Labels of all parts, which must be of one kind."""
-    kinds = {
-        f"vectors of {part.shape[1]} numbers" if part.ndim == 2 else "names" for part in parts if len(part)
-    }
-    if len(kinds) > 1:
-        raise DataError(
-            f"{owner} labels of different kinds cannot be compared: {' and '.join(sorted(kinds))}"
-        )
     parts = [part for part in parts if len(part)] or parts[:1]
+    kinds = {f"vectors of {part.shape[1]} numbers" if part.ndim == 2 else "names" for part in parts}
+    if len(kinds) > 1:
+        found = " and ".join(sorted(kinds))
+        raise DataError(f"{owner} labels of different kinds cannot be compared: {found}")
     types = {part.dtype.kind for part in parts}
     if "O" in types or ("U" in types and len(types) > 1):
         parts = [part.astype(object) for part in parts]

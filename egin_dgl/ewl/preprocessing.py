@@ -11,13 +11,9 @@ from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset, Indices
 from egin_dgl.data.transform import Transform
-from egin_dgl.errors import ConfigError
-from egin_dgl.ewl.features import ColorVocabulary
+from egin_dgl.ewl.color_vocabulary import ColorVocabulary
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
-from egin_dgl.ewl.refinement import check_integer
-from egin_dgl.options import Decimals, Depth, Width
-
-ENCODINGS = ("onehot", "embedding", "hash")
+from egin_dgl.options import Decimals, Depth, Width, validate_options
 
 
 @dataclass(frozen=True)
@@ -46,10 +42,7 @@ class ColorFeatures:
     decimals: Decimals | None = None
 
     def __post_init__(self) -> None:
-        if self.encoding not in ENCODINGS:
-            raise ConfigError(f"ewl.encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
-        check_integer("ewl.depth", self.depth, 0)
-        check_integer("ewl.width", self.width, 1)
+        validate_options(ColorFeatures, asdict(self), "ewl")
 
     def __call__(self, dataset: GraphDataset, train_indices: Indices) -> "FittedColors":
         graphs = self.read(dataset)

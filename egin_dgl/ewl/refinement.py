@@ -109,19 +109,12 @@ def stable_colors(graphs: GraphSet, method: str = "e-wl") -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Refinement:
-    """Colours of every node at every depth.
-
-    Args:
-        method: The method.
-        graphs: The graphs.
-        colors: ``colors[l]`` has the colours at depth l, :math:`(N,)` int64 in 0..num_colors(l)-1.
-        stable_depth: First depth whose partition of all nodes does not split any more; None if it was not reached.
-    """
+    """Colours of every node at every depth."""
 
     method: str
     graphs: GraphSet
-    colors: list[np.ndarray]
-    stable_depth: int | None
+    colors: list[np.ndarray]  # at depth l (N,) int64 in 0..num_colors(l)-1
+    stable_depth: int | None  # first depth whose partition of all nodes is stable; None if it was not reached
 
     def __repr__(self) -> str:
         counts = [self.num_colors(depth) for depth in range(self.depth + 1)]

@@ -42,9 +42,7 @@ class Explanation:
     probability: float
     nodes: pd.DataFrame  # node, occlusion, gradients
     edges: pd.DataFrame  # source, target, occlusion, gradients; both directions in one row
-    residual: (
-        float | None
-    )  # fraction of f(x) − f(0) that the gradients do not sum to; None for kernel machines
+    residual: float | None  # part of f(x) − f(0) that the gradients do not sum to; None for kernel machines
 
     def __repr__(self) -> str:
         sizes = f"{len(self.nodes)} nodes, {len(self.edges)} edges"
@@ -106,19 +104,15 @@ def occlude(
         masks.append((others, others[graph.src] & others[graph.dst]))
     vocabulary = run.folds[0].vocabulary
     batch = max(1, MAX_ROWS // (size + len(graph.src) + 1))
-    found = torch.cat(
-        [
-            log_odds(run, make_subgraphs(graph, masks[i : i + batch], vocabulary), target)
-            for i in range(0, len(masks), batch)
-        ]
-    )
+    batches = [masks[i : i + batch] for i in range(0, len(masks), batch)]
+    found = torch.cat([log_odds(run, make_subgraphs(graph, some, vocabulary), target) for some in batches])
     return found[0], found[1 : 1 + pairs], found[1 + pairs :]
 
 
 def make_subgraphs(
-    graph: GraphDataset, masks: list[tuple[Tensor, Tensor]], vocabulary: Vocabulary | None
+    graph: GraphDataset, masks: list[tuple[Tensor, Tensor]], vocabulary: Vocabulary | None = None
 ) -> GraphDataset:
-    """A dataset of subgraphs of one graph, each given by a mask of nodes and one of edges; degrees are recomputed."""
+    """Subgraphs, each given by a mask of nodes and one of edges; with a vocabulary of degrees these are recomputed."""
     src, dst, nodes, edges, first = [], [], [], [], 0
     for node_mask, edge_mask in masks:
         number = node_mask.cumsum(0) - 1 + first
@@ -202,19 +196,10 @@ def sum_gradients(
 
 def one_graph(dataset: GraphDataset, number: int) -> GraphDataset:
     """A dataset of one graph of `dataset`."""
-    nodes = slice(*dataset.node_offsets[number : number + 2].tolist())
-    edges = slice(*dataset.edge_offsets[number : number + 2].tolist())
+    nodes = torch.arange(len(dataset)).repeat_interleave(dataset.node_offsets.diff()) == number
     return replace(
-        dataset,
-        info=replace(dataset.info, graphs=1),
+        make_subgraphs(dataset, [(nodes, nodes[dataset.src])]),
         labels=dataset.labels[number : number + 1],
-        node_offsets=torch.tensor([0, nodes.stop - nodes.start]),
-        edge_offsets=torch.tensor([0, edges.stop - edges.start]),
-        src=dataset.src[edges] - nodes.start,
-        dst=dataset.dst[edges] - nodes.start,
-        node_feats=dataset.node_feats[nodes],
-        edge_feats=dataset.edge_feats[edges],
-        digest="",
         ids=(dataset.names[number],),
         splits=dataset.splits[number : number + 1],
         smiles=dataset.smiles[number : number + 1],

@@ -16,8 +16,7 @@ from egin_dgl.data.transform import Standardizer, Transform
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.calibration import probabilities
-from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.ewl.kernel_machine import KernelMachine
+from egin_dgl.ewl.kernel import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.dispatch import embed_batch
 from egin_dgl.models.registry import make_registered
@@ -65,9 +64,7 @@ class TrainedFold:
             return torch.zeros(0, self.info.classes)
         model = self.model
         if isinstance(model, KernelMachine):
-            attributes, decimals = model.kernel.attributes, model.kernel.decimals
-            graphs = as_graph_set(self.transform(dataset), attributes=attributes, decimals=decimals)
-            return model.logits(graphs, self.info.classes)
+            return model.logits(self.transform(dataset), self.info.classes)
         return self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
 
     def predict_proba(self, dataset: GraphDataset) -> Tensor:
@@ -83,15 +80,13 @@ class TrainedFold:
 
     @torch.no_grad()
     def _in_batches(self, dataset: GraphDataset, call: Callable[[Batch], Tensor]) -> Tensor:
-        transformed = self.transform(dataset)
-        return torch.cat(
-            [call(batch).cpu() for batch in bounded_batches(transformed, range(len(transformed)))]
-        )
+        batches = bounded_batches(self.transform(dataset), range(len(dataset)))
+        return torch.cat([call(batch).cpu() for batch in batches])
 
 
-def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
+def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
     """Load the saved model of a fold; `trust` allows model classes of other packages."""
-    tensors, metadata = folder.load_tensors()
+    tensors, metadata = fold_dir.load_tensors()
     try:
         info = DatasetInfo.from_dict(metadata["info"])
         make_model = import_model(metadata["model"]) if trust else make_registered(metadata["model"])
@@ -104,16 +99,16 @@ def load_fold(folder: FoldDir, device: str | torch.device = "cpu", trust: bool =
         options = TrainerOptions(precision=metadata.get("precision", "fp32"))  # kernel machines have none
         temperature = metadata["temperature"]
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise TrainingError(f"{folder.weights}: damaged or incomplete ({error!r}): train again") from None
+        raise TrainingError(f"{fold_dir.weights}: damaged or incomplete ({error!r}): train again") from None
     model: nn.Module | KernelMachine
     if isinstance(made, WLKernelSVM):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         model = KernelMachine.from_arrays(made.make_kernel(), arrays)
     else:
-        folder.load_weights(made)
+        fold_dir.load_weights(made)
         model = made.to(device).eval()
     return TrainedFold(
-        number=folder.fold,
+        number=fold_dir.fold,
         info=info,
         vocabulary=vocabulary,
         temperature=temperature,

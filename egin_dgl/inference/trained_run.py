@@ -1,11 +1,13 @@
-"""A finished run, loaded: the models of its folds as an ensemble."""
+"""A finished run, loaded: the models of its folds as an ensemble, and their predictions."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import torch
+from torch import Tensor
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
@@ -14,10 +16,39 @@ from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.inference.predictions import Predictions
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Class probabilities of G graphs: mean and standard deviation over the models of the folds."""
+
+    ids: Sequence[str]
+    class_names: tuple[str, ...]
+    probabilities: Tensor  # (G, classes) double
+    std: Tensor  # (G, classes); 0 for a single model
+    calibrated: bool
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        state = "calibrated" if self.calibrated else "not calibrated"
+        return f"Predictions({len(self)} graphs, classes {', '.join(self.class_names[:10])}, {state})"
+
+    @property
+    def predicted(self) -> list[str]:
+        """The most probable class of each graph, by its name in the training data."""
+        return [self.class_names[number] for number in self.probabilities.argmax(dim=1).tolist()]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per graph: id, predicted, and for each class its probability p_NAME and standard deviation std_NAME."""
+        columns: dict[str, object] = {"id": list(self.ids), "predicted": self.predicted}
+        for prefix, values in (("p_", self.probabilities), ("std_", self.std)):
+            columns |= {f"{prefix}{name}": values[:, i].numpy() for i, name in enumerate(self.class_names)}
+        return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +136,11 @@ class TrainedRun:
         return Predictions(dataset.names, self.class_names, each.mean(dim=0), std, self.calibrated)
 
 
-def load_run(folder: str | os.PathLike, device: str = "cpu", trust: bool = False) -> TrainedRun:
+def load_run(directory: str | os.PathLike, device: str = "cpu", trust: bool = False) -> TrainedRun:
     """Load the models of a run.
 
     Args:
-        folder: directory of the run.
+        directory: of the run.
         device: cpu, cuda, cuda:1, …
         trust: whether the directory may name model classes of other packages, whose import runs their code. Default: False.
 
@@ -118,7 +149,7 @@ def load_run(folder: str | os.PathLike, device: str = "cpu", trust: bool = False
         run = load_run("outputs/molecules")
         run.predict(["CCO", "c1ccccc1"]).to_frame()
     """
-    path = Path(folder)
+    path = Path(directory)
     if not RunDir(path).exists:
         raise ConfigError(f"{path} is not a run directory: it has no run.json")
     if not trust:

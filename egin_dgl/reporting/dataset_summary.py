@@ -1,10 +1,13 @@
-"""A line with the size of a dataset, and hints on what may harm training on it."""
+"""A dataset on the terminal: its size, hints on what may harm training on it, and its E-WL audit."""
 
 import math
 
+from rich.box import SIMPLE
+from rich.table import Table
 from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.ewl.audit import Audit
 from egin_dgl.reporting.formatting import pluralize
 
 MAX_SCALE_RATIO = 10  # between the root mean squares of attribute columns
@@ -21,12 +24,9 @@ def data_line(dataset: GraphDataset) -> str:
     if counts := class_counts(dataset):
         smallest = min(counts, key=counts.__getitem__)
         parts.append(f"{pluralize(len(counts), 'class')} (smallest: {smallest} with {counts[smallest]:,})")
-    for kind, dim, attributes in (
-        ("node", info.node_dim, info.node_attributes),
-        ("edge", info.edge_dim, info.edge_attributes),
-    ):
+    for kind, feats, attributes in features(dataset):
         continuous = f" ({pluralize(attributes, 'attribute')})" if attributes else ""
-        parts.append(f"{pluralize(dim, f'{kind} feature')}{continuous}")
+        parts.append(f"{pluralize(feats.shape[1], f'{kind} feature')}{continuous}")
     return f"{info.name}: {'; '.join(parts)}"
 
 
@@ -36,21 +36,16 @@ def hints(
     balanced: bool = False,
     kernel_attributes: bool | None = None,
 ) -> list[str]:
-    """Sentences on properties of the data that a user should know of.
+    """Sentences on what a user should know of the data, if training standardizes attributes, or weights classes, or not.
 
-    Args:
-        standardized: whether training standardizes attributes.
-        balanced: whether training weights classes.
-        kernel_attributes: whether a kernel uses attributes; None for a network.
+    `kernel_attributes`: whether a kernel uses attributes; None for a network.
     """
-    info, counts = dataset.info, class_counts(dataset)
-    found = []
+    counts, found = class_counts(dataset), []
     single = [name for name, count in counts.items() if count == 1]
     if single:
         names = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
-        found.append(
-            f"{pluralize(len(single), 'class')} with a single graph ({names}): it is either trained on or tested"
-        )
+        classes = pluralize(len(single), "class")
+        found.append(f"{classes} with a single graph ({names}): it is either trained on or tested")
     if counts and max(counts.values()) >= MAX_CLASS_RATIO * min(counts.values()) and not balanced:
         found.append(
             f"classes are imbalanced, {max(counts.values()):,} graphs to {min(counts.values()):,}: see "
@@ -58,26 +53,23 @@ def hints(
         )
     if len(dataset.src) and (dataset.edge_feats == dataset.edge_feats[:1]).all():
         found.append("all edges have the same features: edge features carry no information")
-    attributes = [
-        pluralize(number, f"{kind} attribute")
-        for kind, number in (("node", info.node_attributes), ("edge", info.edge_attributes))
-        if number
-    ]
+    attributes = [pluralize(n, f"{kind} attribute") for kind, _, n in features(dataset) if n]
     if attributes and kernel_attributes is False:
-        found.append(
-            f"the kernel ignores {' and '.join(attributes)}; model.attributes=true uses them as labels"
-        )
+        ignored = " and ".join(attributes)
+        found.append(f"the kernel ignores {ignored}; model.attributes=true uses them as labels")
     if kernel_attributes is None and not standardized:
-        for kind, feats, number in (
-            ("node", dataset.node_feats, info.node_attributes),
-            ("edge", dataset.edge_feats, info.edge_attributes),
-        ):
+        for kind, feats, number in features(dataset):
             small, large = column_scales(feats, number)
             if large > MAX_SCALE_RATIO * small:
-                found.append(
-                    f"{kind} features differ in scale, {small:.2g} to {large:.2g}: trainer.standardize=true may help"
-                )
+                scales = f"{small:.2g} to {large:.2g}"
+                found.append(f"{kind} features differ in scale, {scales}: trainer.standardize=true may help")
     return found
+
+
+def features(dataset: GraphDataset) -> list[tuple[str, Tensor, int]]:
+    """Features of nodes and of edges, and how many of their columns, the first, are attributes."""
+    nodes = ("node", dataset.node_feats, dataset.info.node_attributes)
+    return [nodes, ("edge", dataset.edge_feats, dataset.info.edge_attributes)]
 
 
 def class_counts(dataset: GraphDataset) -> dict[str, int]:
@@ -95,3 +87,56 @@ def column_scales(feats: Tensor, attributes: int) -> tuple[float, float]:
         return 1.0, 1.0
     sizes += [1.0] * (feats.shape[1] > attributes)
     return min(sizes), max(sizes)
+
+
+def audit_table(audit: Audit) -> Table:
+    """Colours, distinct graphs and accuracy bound of each method at each depth, in 60 columns."""
+    title = "node colours, distinct graphs, maximum accuracy"
+    table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=False)
+    methods = list(dict.fromkeys(level.method for level in audit.levels))
+    table.add_column("depth", justify="right")
+    for method in methods:
+        for header in ("colours", "graphs", "max,\n%"):
+            table.add_column(f"{method.upper()}\n{header}", justify="right", no_wrap=True)
+    for depth in sorted({level.depth for level in audit.levels}):
+        cells = []
+        for method in methods:
+            level = audit.level(method, depth)
+            cells += [f"{level.colors:,}", f"{level.graphs:,}", format_bound(level.ceiling)]
+        table.add_row(str(depth), *cells)
+    return table
+
+
+def format_bound(bound: float | None) -> str:
+    """In %, with enough decimals that only 1.0 reads 100.0; empty without known classes."""
+    if bound is None:
+        return ""
+    texts = (f"{100 * bound:.{digits}f}" for digits in range(1, 10))
+    return next((text for text in texts if bound == 1 or float(text) < 100), "100.0")
+
+
+def audit_hints(audit: Audit, dataset: GraphDataset, attributes: bool) -> list[str]:
+    """Remarks on continuous attributes; `attributes`: whether the audit used them as labels."""
+    info, nodes = dataset.info, len(dataset.node_feats)
+    if not (info.node_attributes or info.edge_attributes):
+        return []
+    if not attributes:
+        numbers = f"nodes ({info.node_attributes}) and edges ({info.edge_attributes})"
+        return [f"attributes of {numbers} are not used"]
+    unique = [level for level in audit.levels if level.depth <= 1 and 2 * level.colors > nodes]
+    if not unique:
+        return []
+    first = min(unique, key=lambda level: level.depth)
+    return [
+        f"attributes give {nodes:,} nodes {first.colors:,} colours at depth {first.depth}, so the bounds mean little: "
+        "--decimals 1 rounds them, --no-attributes ignores them"
+    ]
+
+
+def duplicates_line(audit: Audit) -> str:
+    copies = sum(len(group) - 1 for group in audit.duplicates)
+    text = f"{copies} exact duplicates (equal node and edge labels) in {len(audit.duplicates)} groups; "
+    text += f"{len(audit.opposite)} groups have different classes"
+    if audit.leaks is not None:
+        text += f"; {audit.leaking_graphs} graphs have a duplicate in another fold"
+    return text

@@ -24,8 +24,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
-from egin_dgl.evaluation.history import EpochRecord, History
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import EpochRecord, FoldResult, History
 from egin_dgl.files import write_bytes, write_text
 from egin_dgl.runs.settings import CHECKSUM, FileIn
 

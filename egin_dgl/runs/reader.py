@@ -13,7 +13,7 @@ from pathlib import Path
 
 from egin_dgl.data.splits import fold_numbers
 from egin_dgl.errors import ConfigError, DataError, EginError, escape_control
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.runs.run_dir import RECORD, RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, Types, read_object, result_settings
 

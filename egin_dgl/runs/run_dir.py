@@ -47,7 +47,7 @@ from egin_dgl.runs.settings import (
 if TYPE_CHECKING:  # slow to import
     from matplotlib.figure import Figure
 
-    from egin_dgl.evaluation.predictions import Prediction
+    from egin_dgl.evaluation.summary import Prediction
     from egin_dgl.runs.fold_dir import FoldDir
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ class RunDir:
 
     def repair(self) -> None:
         """Write damaged histories of a finished run again."""
-        from egin_dgl.evaluation.result import FoldResult
+        from egin_dgl.evaluation.history import FoldResult
 
         for path in sorted(self.path.glob("fold_*")):
             if not path.name[5:].isdecimal():

@@ -9,8 +9,7 @@ import torch
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.data.transform import Transform
-from egin_dgl.evaluation.history import EpochRecord
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import EpochRecord, FoldResult
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir

@@ -18,13 +18,13 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.evaluation.calibration import fold_temperature
 from egin_dgl.evaluation.history import (
     EpochRecord,
+    FoldResult,
     History,
     average_monitor,
     best_validation_record,
     selected_record,
 )
 from egin_dgl.evaluation.metrics import METRICS
-from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tensorboard import FoldLogger
@@ -32,7 +32,7 @@ from egin_dgl.training.tensorboard import FoldLogger
 
 def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
     """Compute the kernel features of all graphs, fitted on the training graphs, then fit one machine per value of C."""
-    from egin_dgl.ewl.kernel_machine import KernelMachine  # networks need no scikit-learn
+    from egin_dgl.ewl.kernel import KernelMachine  # networks need no scikit-learn
 
     progress = job.folder.progress()
     if isinstance(progress, FoldResult):

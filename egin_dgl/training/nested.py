@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.evaluation.history import History, best_validation_record
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult, History, best_validation_record
 from egin_dgl.training.job import FoldJob, OnEpoch, Recipe
 from egin_dgl.training.trainer import fit_fold
 

@@ -11,9 +11,14 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.evaluation.calibration import fold_temperature
-from egin_dgl.evaluation.history import EpochRecord, History, average_monitor, best_validation_record
+from egin_dgl.evaluation.history import (
+    EpochRecord,
+    FoldResult,
+    History,
+    average_monitor,
+    best_validation_record,
+)
 from egin_dgl.evaluation.metrics import METRICS
-from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import Progress

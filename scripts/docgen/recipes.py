@@ -13,9 +13,14 @@ import numpy as np
 import pandas as pd
 
 from egin_dgl.errors import DataError
-from egin_dgl.evaluation.history import EpochRecord, History, average_monitor, best_validation_record
+from egin_dgl.evaluation.history import (
+    EpochRecord,
+    FoldResult,
+    History,
+    average_monitor,
+    best_validation_record,
+)
 from egin_dgl.evaluation.metrics import ece
-from egin_dgl.evaluation.result import FoldResult
 
 WINDOW = 10  # epochs over which every recipe is compared
 WINDOWS = (1, 5, 10, 20)  # lengths of the selection window that are compared

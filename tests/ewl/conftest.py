@@ -12,7 +12,7 @@ BUNDLED = ("MUTAG", "Cuneiform")  # these come with grakel
 def real_set(name: str):
     """A real dataset, or a skip that says why."""
     if name not in BUNDLED and not os.environ.get("EGIN_DATA_ROOT"):
-        pytest.skip(f"{name} needs EGIN_DATA_ROOT, a folder with TU datasets")
+        pytest.skip(f"{name} needs EGIN_DATA_ROOT, a directory with TU datasets")
     return load_tu(name, cache=False, url=None)
 
 

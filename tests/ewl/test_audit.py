@@ -51,7 +51,7 @@ def test_duplicates_opposite_labels_and_leaks():
         depth=2,
     )
     assert found.duplicates == ((0, 2, 4), (1, 3)) and found.opposite == ((0, 2, 4),)
-    assert [leak.members for leak in found.leaks] == [((0, 0), (2, 2), (4, 0))] and found.leaking_graphs == 3
+    assert list(found.leaks) == [((0, 0), (2, 2), (4, 0))] and found.leaking_graphs == 3
     assert found.level("e-wl", 2).ceiling == pytest.approx(4 / 5)
     record = json.loads(json.dumps(found.to_dict()))
     assert record["duplicates"] == [[0, 2, 4], [1, 3]] and record["leaks"] == [[[0, 0], [2, 2], [4, 0]]]

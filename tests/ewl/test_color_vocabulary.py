@@ -11,7 +11,7 @@ from small_graphs import build, permuted, random_graphs, refines
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl import ColorVocabulary, as_graph_set, refine
-from egin_dgl.ewl.features import signature_hashes
+from egin_dgl.ewl.color_vocabulary import signature_hashes
 
 HASHES = [1885246616592866696, 5422192347640941318, 11281653397465843479]
 

@@ -1,7 +1,8 @@
-"""The kernel: GraKeL's values, columns that new graphs share, and pipelines that learn."""
+"""The kernel: GraKeL's values, columns that new graphs share, pipelines that learn, and machines restored from arrays."""
 
 import numpy as np
 import pytest
+import torch
 from grakel import VertexHistogram, WeisfeilerLehman
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +11,10 @@ from sklearn.model_selection import cross_val_score
 from small_graphs import build, random_graphs
 
 from egin_dgl.data import bonds
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl import WLKernel, as_graph_set, make_svm, refine
 from egin_dgl.ewl.inputs import concatenate
+from egin_dgl.ewl.kernel import KernelMachine, _to_logits
 
 
 def to_grakel(graphs):
@@ -108,3 +110,39 @@ def test_parameters_and_errors():
     with pytest.raises(ConfigError, match="linear or precomputed"):
         make_svm("rbf")
     assert concatenate([]).num_nodes == 0
+
+
+# With 30 classes some pairs of an SVC are nearly tied, and rounding decides the vote.
+@pytest.mark.parametrize(
+    ("kind", "name", "classes"),
+    [
+        ("linear", "MUTAG", 2),
+        ("linear", "Cuneiform", 30),
+        ("precomputed", "MUTAG", 2),
+        ("precomputed", "Cuneiform", 3),
+    ],
+)
+def test_restored_machine_gives_equal_decisions(dataset, kind, name, classes):
+    data = dataset(name)
+    chosen = np.flatnonzero(data.labels.numpy() < classes)
+    graphs = as_graph_set(data, attributes=False).subset(chosen)
+    labels = data.labels.numpy()[chosen]
+    kernel = WLKernel(depth=3, normalize=True)
+    counts = kernel.fit_transform(graphs)
+    machine = make_svm(kind, C=10, depth=3)[1:].fit(counts, labels)
+    expected = _to_logits(machine.decision_function(counts), machine.classes_, data.info.classes)
+
+    arrays = KernelMachine.from_pipeline(kernel, machine).arrays()
+    again = KernelMachine.from_arrays(WLKernel(depth=3, normalize=True), arrays)
+    found = again.logits(graphs, data.info.classes)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_class_without_training_graphs_is_lowest():
+    logits = _to_logits(np.array([[3.0, -1.0, 2.0]]), np.array([0, 2, 3]), 5)
+    assert logits.tolist() == [[3.0, -2.0, -1.0, 2.0, -2.0]]
+
+
+def test_invalid_arrays_are_an_error():
+    with pytest.raises(DataError, match="not a saved kernel machine"):
+        KernelMachine.from_arrays(WLKernel(depth=2), {"coefficients": np.zeros(3)})

@@ -106,5 +106,5 @@ def test_invalid_options():
         ConfigError, match="ewl.encoding must be one of onehot, embedding, hash, got 'one-hot'"
     ):
         ColorFeatures(encoding="one-hot")
-    with pytest.raises(ConfigError, match="ewl.depth must be an integer of at least 0, got -1"):
+    with pytest.raises(ConfigError, match="ewl.depth must be a whole number from 0 to 100 .*, got -1"):
         ColorFeatures(depth=-1)

@@ -14,15 +14,15 @@ OPTIONS = ["dataset=bonds", "dataset.graphs=60", "cv.k=3", "trainer.epochs=12"]
 @pytest.fixture(scope="session")
 def trained(run_here, tmp_path_factory):
     """The directory of a run with OPTIONS and these options."""
-    folders = {}
+    directories = {}
 
-    def folder(*options):
-        if options not in folders:
-            folders[options] = tmp_path_factory.mktemp("run")
-            run_here(folders[options], *OPTIONS, *options)
-        return folders[options]
+    def directory(*options):
+        if options not in directories:
+            directories[options] = tmp_path_factory.mktemp("run")
+            run_here(directories[options], *OPTIONS, *options)
+        return directories[options]
 
-    return folder
+    return directory
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,7 @@ def test_edges_do_not_contribute_to_gin(trained):
 
 
 def test_the_command_writes_tables_and_a_picture(trained, tmp_path, script):
-    folder = trained("model.hidden_dim=8")
+    directory = trained("model.hidden_dim=8")
     graphs, labels = zip(*(bonds(graphs=60)[number] for number in range(4)), strict=True)
     for graph in graphs:
         graph.ndata["kind"] = graph.ndata.pop("feat").argmax(1)
@@ -128,7 +128,7 @@ def test_the_command_writes_tables_and_a_picture(trained, tmp_path, script):
     dgl.save_graphs(str(tmp_path / "some.bin"), list(graphs), {"label": torch.stack(labels)})
 
     def call(*arguments):
-        return script("explain", f"run={folder}", "input=some.bin", *arguments, cwd=tmp_path)
+        return script("explain", f"run={directory}", "input=some.bin", *arguments, cwd=tmp_path)
 
     done = call("graph=1", "out=why")
     assert done.returncode == 0, done.stderr

@@ -28,10 +28,10 @@ TRANSFORMS = {
 }
 
 
-def check_logits(folder, dataset):
+def check_logits(directory, dataset):
     """The logits of the test sets at the saved epochs."""
-    run = load_run(folder)
-    folds = load_folds(RunDir(folder).folds, dataset.labels.numpy())
+    run = load_run(directory)
+    folds = load_folds(RunDir(directory).folds, dataset.labels.numpy())
     for fold in run.folds:
         result = run.run.results[fold.number]
         expected = result.test_logits[selected_record(result.history).epoch - 1]

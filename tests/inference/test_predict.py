@@ -26,18 +26,18 @@ MOLECULES = [
 def molecules(run_here, tmp_path_factory):
     """A run on the molecules of the example."""
     pytest.importorskip("rdkit")
-    folder = tmp_path_factory.mktemp("molecules")
+    directory = tmp_path_factory.mktemp("molecules")
     small = ["cv.k=3", "trainer.epochs=15", "model.hidden_dim=16", "model.num_layers=2"]
-    run_here(folder, *MOLECULES, *small)
-    return folder
+    run_here(directory, *MOLECULES, *small)
+    return directory
 
 
 def test_predictions_csv_has_the_predictions_of_the_test_sets(trained, rows):
-    folder = trained("model.hidden_dim=8")
+    directory = trained("model.hidden_dim=8")
     dataset = bonds(graphs=60)
-    found = rows(folder / "predictions.csv")
+    found = rows(directory / "predictions.csv")
     assert sorted(int(row["id"]) for row in found) == list(range(60))
-    summary = json.loads((folder / "summary.json").read_text())
+    summary = json.loads((directory / "summary.json").read_text())
     correct = {str(fold): [] for fold in summary["fold_numbers"]}
     for row in found:
         assert row["label"] == dataset.info.class_names[dataset.labels[int(row["id"])]]

@@ -19,29 +19,29 @@ from egin_dgl.runs.reader import find_runs, read_run
 from egin_dgl.runs.run_dir import RunDir
 
 
-def finish(folder, trust=False):
-    return train_refit(plan_refit(RunDir(folder), trust=trust), folder / "refit")
+def finish(directory, trust=False):
+    return train_refit(plan_refit(RunDir(directory), trust=trust), directory / "refit")
 
 
 def test_refit_takes_settings_epochs_and_temperature_of_the_folds(trained):
-    folder = trained("model.hidden_dim=8", "seed=5")
-    before = read_run(folder)
+    directory = trained("model.hidden_dim=8", "seed=5")
+    before = read_run(directory)
     results = list(before.results.values())
-    summary = finish(folder)
+    summary = finish(directory)
     epochs = round(statistics.median(selected_record(result.history).epoch for result in results))
     assert summary["refit"]["epochs"] == epochs
     assert summary["refit"]["temperature"] == pooled_temperature(results)
-    after = read_run(folder / "refit")
+    after = read_run(directory / "refit")
     for group in ("model", "dataset", "optimizer", "scheduler", "ewl", "seed"):
         assert after.settings[group] == before.settings[group]
     assert len(after.results[0].history) == epochs and after.results[0].parameters == results[0].parameters
-    assert "Trained on all 60 graphs" in (folder / "refit" / "card.md").read_text()
+    assert "Trained on all 60 graphs" in (directory / "refit" / "card.md").read_text()
 
 
 def test_refit_predicts_like_any_other_run(trained):
-    folder = trained("model.hidden_dim=8")
-    finish(folder)
-    run, dataset = load_run(folder / "refit"), bonds(graphs=60)
+    directory = trained("model.hidden_dim=8")
+    finish(directory)
+    run, dataset = load_run(directory / "refit"), bonds(graphs=60)
     assert len(run.folds) == 1 and run.calibrated
     answers = run.predict(dataset)
     correct = sum(
@@ -49,40 +49,40 @@ def test_refit_predicts_like_any_other_run(trained):
     )
     assert correct / 60 > 0.8  # of graphs it was trained on
     # Again: it is there already.
-    first = json.loads((folder / "refit" / "summary.json").read_text())["seconds"]
-    assert finish(folder)["seconds"] == first
+    first = json.loads((directory / "refit" / "summary.json").read_text())["seconds"]
+    assert finish(directory)["seconds"] == first
 
 
 def test_nested_run_is_refit_with_the_best_mean_settings(trained):
     grid = {"hidden_dim": (4, 8), "edge_dim": (2, 3)}
     written = ", ".join(f"{name}: [{', '.join(map(str, values))}]" for name, values in grid.items())
-    folder = trained("cv=nested", "cv.k=3", f"cv.grid={{model: {{{written}}}}}", "trainer.epochs=4")
-    chosen = finish(folder)["refit"]["chosen"]
+    directory = trained("cv=nested", "cv.k=3", f"cv.grid={{model: {{{written}}}}}", "trainer.epochs=4")
+    chosen = finish(directory)["refit"]["chosen"]
     means = {}
     for number, point in enumerate(itertools.product(*grid.values())):
-        results = [RunDir(folder).fold(fold).candidate(number).progress() for fold in range(3)]
+        results = [RunDir(directory).fold(fold).candidate(number).progress() for fold in range(3)]
         means[point] = statistics.fmean(
             best_validation_record(result.history).monitor_score for result in results
         )
-    assert not RunDir(folder).fold(0).candidate(len(means)).path.exists()
+    assert not RunDir(directory).fold(0).candidate(len(means)).path.exists()
     point = chosen["model.hidden_dim"], chosen["model.edge_dim"]
     assert means[point] == max(means.values())
-    kept = load_run(folder / "refit").run.settings["model"]
+    kept = load_run(directory / "refit").run.settings["model"]
     assert (kept["hidden_dim"], kept["edge_dim"]) == point
 
 
 @pytest.mark.parametrize("kind", ["linear", "precomputed"])
 def test_kernel_is_refit_with_the_best_mean_penalty(trained, kind):
-    folder = trained("model=ewl_kernel", f"model.kind={kind}")
-    summary = finish(folder)
+    directory = trained("model=ewl_kernel", f"model.kind={kind}")
+    summary = finish(directory)
     assert summary["refit"]["C"] in (0.01, 0.1, 1, 10, 100, 1000) and summary["refit"]["epochs"] is None
-    assert load_run(folder / "refit").predict(bonds(graphs=60)).probabilities.shape == (60, 2)
+    assert load_run(directory / "refit").predict(bonds(graphs=60)).probabilities.shape == (60, 2)
 
 
 def test_tables_skip_refits(trained):
-    folder = trained("model.hidden_dim=8")
-    finish(folder)
-    assert [run.folder for run in find_runs([folder])] == [folder]
+    directory = trained("model.hidden_dim=8")
+    finish(directory)
+    assert [run.folder for run in find_runs([directory])] == [directory]
 
 
 def test_refit_needs_a_run(run_here, tmp_path):
@@ -92,9 +92,9 @@ def test_refit_needs_a_run(run_here, tmp_path):
         plan_refit(RunDir(tmp_path))
 
 
-def foreign(folder, path, change):
+def foreign(directory, path, change):
     """Return a copy of a run with changed settings."""
-    shutil.copytree(folder, path, ignore=shutil.ignore_patterns("refit"))
+    shutil.copytree(directory, path, ignore=shutil.ignore_patterns("refit"))
     edit_settings(path, change)
     return path
 
@@ -115,12 +115,12 @@ def test_run_of_somebody_else_calls_nothing_unless_trusted(trained, own_module, 
     def change(settings):
         settings["model"]["_target_"] = "theirs.touch"
 
-    folder = foreign(trained("model.hidden_dim=8"), tmp_path / "theirs", change)
+    directory = foreign(trained("model.hidden_dim=8"), tmp_path / "theirs", change)
     with pytest.raises(ConfigError, match="add trust=true"):
-        finish(folder)
+        finish(directory)
     assert not own_module.exists()
     with pytest.raises(ConfigError, match="must make a torch.nn.Module, it made a NoneType"):
-        finish(folder, trust=True)
+        finish(directory, trust=True)
     assert own_module.exists()
 
 

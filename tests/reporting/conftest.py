@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from run_folders import SIX_EPOCHS, record_overrides, write_scores
+from run_directories import SIX_EPOCHS, record_overrides, write_scores
 
 
 @pytest.fixture(scope="session")

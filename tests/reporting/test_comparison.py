@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from run_folders import as_dataset
+from run_directories import as_dataset
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.statistics import holm, paired_test
@@ -16,8 +16,8 @@ from egin_dgl.runs.reader import find_runs
 GIN = ("model=gin",)
 
 
-def pivot_of(folder):
-    return pivot_groups(group_runs(find_runs([folder])))
+def pivot_of(directory):
+    return pivot_groups(group_runs(find_runs([directory])))
 
 
 def test_paired_test_uses_the_values_per_fold(run_of, sweep):
@@ -47,10 +47,10 @@ def test_smaller_losses_are_better(sweep):
 
 
 def test_p_values_on_several_datasets_are_adjusted(sweep):
-    folder = sweep((), GIN, (), GIN)
+    directory = sweep((), GIN, (), GIN)
     for job in ("2_job", "3_job"):
-        as_dataset(folder / job, "strokes")
-    found = compare_models(pivot_of(folder), "egin_e", "gin", "selected")
+        as_dataset(directory / job, "strokes")
+    found = compare_models(pivot_of(directory), "egin_e", "gin", "selected")
     assert [one.dataset for one in found] == ["bonds", "strokes"]
     assert [one.p_holm for one in found] == holm([one.test.p for one in found])
     assert found[0].p_holm > found[0].test.p and "by Holm" in found[0].sentence
@@ -64,29 +64,29 @@ def test_models_are_found_by_option_or_name(sweep):
 
 
 def test_models_are_compared_on_folds_finished_in_both(sweep):
-    folder = sweep((), GIN)
-    (folder / "0_job" / "fold_02" / "last.pt").unlink()
-    (found,) = compare_models(pivot_of(folder), "egin_e", "gin", "selected")
+    directory = sweep((), GIN)
+    (directory / "0_job" / "fold_02" / "last.pt").unlink()
+    (found,) = compare_models(pivot_of(directory), "egin_e", "gin", "selected")
     assert found.test.folds == 2 and "2 of 3 folds" in found.sentence
-    (folder / "1_job" / "fold_01" / "last.pt").unlink()
+    (directory / "1_job" / "fold_01" / "last.pt").unlink()
     with pytest.raises(ConfigError, match="1 finished folds in common"):
-        compare_models(pivot_of(folder), "egin_e", "gin", "selected")
+        compare_models(pivot_of(directory), "egin_e", "gin", "selected")
 
 
 def test_runs_without_a_common_seed_are_not_compared(sweep):
-    folder = sweep((), ("model=gin", "seed=1"))
+    directory = sweep((), ("model=gin", "seed=1"))
     with pytest.raises(ConfigError, match="no seed in common"):
-        compare_models(pivot_of(folder), "egin_e", "gin", "selected")
+        compare_models(pivot_of(directory), "egin_e", "gin", "selected")
 
 
 def test_runs_on_different_folds_are_not_compared(sweep):
-    folder = sweep((), GIN)
-    path = folder / "1_job" / "folds.json"
+    directory = sweep((), GIN)
+    path = directory / "1_job" / "folds.json"
     folds = json.loads(path.read_text())
     folds["folds"] = folds["folds"][::-1]
     path.write_text(json.dumps(folds))
     with pytest.raises(ConfigError, match="different folds"):
-        compare_models(pivot_of(folder), "egin_e", "gin", "selected")
+        compare_models(pivot_of(directory), "egin_e", "gin", "selected")
 
 
 def test_an_ambiguous_name_is_an_error(sweep):

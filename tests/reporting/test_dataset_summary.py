@@ -9,8 +9,7 @@ from rich.console import Console
 
 from egin_dgl.data import bonds
 from egin_dgl.ewl import audit
-from egin_dgl.reporting.audit import audit_hints, audit_table, format_bound
-from egin_dgl.reporting.dataset_summary import data_line, hints
+from egin_dgl.reporting.dataset_summary import audit_hints, audit_table, data_line, format_bound, hints
 
 
 @pytest.fixture(scope="module")

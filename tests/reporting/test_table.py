@@ -6,17 +6,15 @@ import re
 
 import pytest
 from rich.console import Console
-from run_folders import as_dataset, record_overrides
+from run_directories import as_dataset, record_overrides
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import LOSSES
-from egin_dgl.reporting.many_runs.comparison import rank_rows
-from egin_dgl.reporting.many_runs.csv_table import to_csv
-from egin_dgl.reporting.many_runs.figure import results_figure
+from egin_dgl.reporting.many_runs.comparison import rank_table
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
 from egin_dgl.reporting.many_runs.pivot import pivot_groups
 from egin_dgl.reporting.many_runs.renderers import to_latex, to_markdown
-from egin_dgl.reporting.many_runs.report import make_report, write_report
+from egin_dgl.reporting.many_runs.report import make_report, results_figure, to_csv, write_report
 from egin_dgl.reporting.many_runs.run_groups import group_runs
 from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
 from egin_dgl.runs.reader import find_runs
@@ -24,23 +22,23 @@ from egin_dgl.runs.reader import find_runs
 WIDE, NARROW = ("model.hidden_dim=12",), ("model.hidden_dim=8",)
 
 
-def table_of(folder, **options) -> ResultTable:
-    (table,) = result_tables(find_runs([folder]), **options)
+def table_of(directory, **options) -> ResultTable:
+    (table,) = result_tables(find_runs([directory]), **options)
     return table
 
 
-def pivot_of_jobs(folder, *jobs):
+def pivot_of_jobs(directory, *jobs):
     """The pivot of jobs that have not started, and of a run that has the name of their model."""
     for number, options in enumerate(jobs):
-        record_overrides(folder / "planned" / str(number), *options)
-    return pivot_groups(group_runs(find_runs([folder])))
+        record_overrides(directory / "planned" / str(number), *options)
+    return pivot_groups(group_runs(find_runs([directory])))
 
 
 def test_models_by_datasets(sweep):
-    folder = sweep((), ("model=gin",), (), ("model=gin",))
+    directory = sweep((), ("model=gin",), (), ("model=gin",))
     for job in (2, 3):
-        as_dataset(folder / f"{job}_job", "strokes")
-    pivot = pivot_groups(group_runs(find_runs([folder])))
+        as_dataset(directory / f"{job}_job", "strokes")
+    pivot = pivot_groups(group_runs(find_runs([directory])))
     assert pivot.rows == (("EGIN-E",), ("GIN",)) and pivot.columns == ("bonds", "strokes")
     assert pivot.row_headers == ["model"] and not pivot.keys and pivot.subject == ""
 
@@ -108,8 +106,8 @@ def test_all_formats_have_the_same_numbers(sweep):
 
 
 def test_a_holdout_is_complete_with_one_split(sweep):
-    folder = sweep(("cv=holdout",), ("cv=holdout", "model=gin"))
-    table = table_of(folder)
+    directory = sweep(("cv=holdout",), ("cv=holdout", "model=gin"))
+    table = table_of(directory)
     assert [cell.best for cell in table.cells.values()] == [True, False]
     texts = [to_markdown(table.text_table), to_latex(table.text_table)]
     assert not any(re.search(r"±|\\pm|\d+/\d+", text) for text in texts)
@@ -128,14 +126,14 @@ def test_the_csv_has_the_validation_score_of_the_notes(sweep):
 
 
 def test_optimistic_protocols_are_marked_in_every_format(sweep):
-    folder = sweep(("cv=paper", "cv.k=3"), ("cv=paper", "cv.k=3", *WIDE))
-    table = table_of(folder)
+    directory = sweep(("cv=paper", "cv.k=3"), ("cv=paper", "cv.k=3", *WIDE))
+    table = table_of(directory)
     assert table.protocol == "common_epoch" and "common_epoch (optimistic)" in table.title
     assert all("(optimistic)" in note for note in table.notes if "common_epoch" in note)
     marks = {row["protocol"]: row["optimistic"] for row in csv.DictReader(io.StringIO(to_csv(table)))}
     assert marks == {"common_epoch": "true", "best_per_fold": "true", "last": "false", "last_20": "false"}
     with pytest.raises(ConfigError, match="no run has the protocol selected; valid here: common_epoch"):
-        table_of(folder, protocol="selected")
+        table_of(directory, protocol="selected")
 
 
 def test_runs_without_a_validation_set_have_no_selected_score(sweep):
@@ -146,34 +144,33 @@ def test_runs_without_a_validation_set_have_no_selected_score(sweep):
 
 
 def test_all_protocols_and_other_metrics(sweep):
-    folder = sweep(())
-    assert [table.protocol for table in result_tables(find_runs([folder]), "all")][:2] == [
+    directory = sweep(())
+    assert [table.protocol for table in result_tables(find_runs([directory]), "all")][:2] == [
         "selected",
         "common_epoch",
     ]
     for protocol in ("selected", "last_20"):
-        (cell,) = table_of(folder, metric="auroc", protocol=protocol).cells.values()
+        (cell,) = table_of(directory, metric="auroc", protocol=protocol).cells.values()
         assert len(cell.score.per_fold) == 3 and 0 <= cell.score.mean <= 1
     with pytest.raises(ConfigError, match="no metric 'speed'; valid: accuracy"):
-        table_of(folder, metric="speed")
+        table_of(directory, metric="speed")
     with pytest.raises(ConfigError, match="no protocol 'lucky'; valid: selected"):
-        table_of(folder, protocol="lucky")
+        table_of(directory, protocol="lucky")
 
 
 @pytest.mark.parametrize("metric", LOSSES[:1])
 def test_the_smallest_loss_is_best_and_not_in_percent(sweep, metric):
-    folder = sweep((), ("model=gin",), (), ("model=gin",))
+    directory = sweep((), ("model=gin",), (), ("model=gin",))
     for job in (2, 3):
-        as_dataset(folder / f"{job}_job", "strokes")
-    table = table_of(folder, metric=metric)
+        as_dataset(directory / f"{job}_job", "strokes")
+    table = table_of(directory, metric=metric)
     means = {place: cell.score.mean for place, cell in table.cells.items()}
     smallest = min(round(mean, 3) for mean in means.values())
     assert {place for place, cell in table.cells.items() if cell.best} == {
         place for place, mean in means.items() if round(mean, 3) == smallest
     }
-    ranks = rank_rows(table)
-    first = ranks.rows.index[0]
-    assert round(means[(first,), "bonds"], 3) == smallest and ranks.rows["won"].iloc[0] == 2
+    first, _, won = rank_table(table).lines[1]
+    assert round(means[(first,), "bonds"], 3) == smallest and won == "2"
     assert f"test {metric} (smaller is better)," in table.title and "%" not in table.title
     text = to_markdown(table.text_table)
     rows = [row for row in csv.DictReader(io.StringIO(to_csv(table))) if row["protocol"] == "selected"]
@@ -190,11 +187,11 @@ def test_last_20_shows_how_many_epochs_it_averages(sweep):
 
 
 def test_published_numbers_are_shown_with_the_difference(sweep):
-    folder = sweep((), ("model=gin",))
-    as_dataset(folder / "0_job", "MUTAG")
-    as_dataset(folder / "1_job", "MUTAG")
-    (folder / "1_job" / "fold_00" / "last.pt").unlink()
-    table = table_of(folder, paper=True)
+    directory = sweep((), ("model=gin",))
+    as_dataset(directory / "0_job", "MUTAG")
+    as_dataset(directory / "1_job", "MUTAG")
+    (directory / "1_job" / "fold_00" / "last.pt").unlink()
+    table = table_of(directory, paper=True)
     egin_e, gin = table.cells.values()
     published = PUBLISHED["EGIN-E", "MUTAG"].mean
     difference = f"{100 * egin_e.score.mean - published:+.1f}".replace("-", "−")
@@ -202,7 +199,7 @@ def test_published_numbers_are_shown_with_the_difference(sweep):
     assert gin.text.endswith("[2/3 folds] (87.4)"), "what is incomplete is not compared"
     assert any("no validation set" in note for note in table.notes)
     with pytest.raises(ConfigError, match="accuracies only"):
-        table_of(folder, paper=True, metric="auroc")
+        table_of(directory, paper=True, metric="auroc")
 
 
 def test_latex_is_well_formed(sweep):
@@ -219,21 +216,22 @@ def test_latex_is_well_formed(sweep):
 
 def test_ranks_agree_with_the_table_and_skip_incomplete_datasets(sweep):
     jobs = [(), ("model=gin",), WIDE]
-    folder = sweep(*jobs * 3)
+    directory = sweep(*jobs * 3)
     for job, name in zip((3, 4, 5, 6, 7, 8), ("b", "b", "b", "c", "c", "c"), strict=True):
-        as_dataset(folder / f"{job}_job", name)
-    table = table_of(folder)
-    ranks = rank_rows(table)
-    assert ranks.datasets == ("bonds", "b", "c") and len(ranks.rows) == 3
-    found = ranks.rows.loc[[table.pivot.row_label(row) for row in table.pivot.rows]]
+        as_dataset(directory / f"{job}_job", name)
+    table = table_of(directory)
+    ranks = rank_table(table)
+    assert ranks.notes[0].startswith("Over bonds, b, c, where every row is complete. Friedman test: p = 0.")
+    found = {name: (float(rank), int(won)) for name, rank, won in ranks.lines[1:]}
     means = [table.cells[row, "bonds"].score.mean for row in table.pivot.rows]
-    assert list(found["rank"]) == [1 + sum(other > mean for other in means) for mean in means]
-    assert list(ranks.rows["rank"]) == sorted(found["rank"])
+    places = [1 + sum(other > mean for other in means) for mean in means]
     bold = [sum(table.cells[row, column].best for column in "bc") for row in table.pivot.rows]
-    assert list(found["won"]) == [number // 2 * 3 for number in bold]  # the same runs three times
-    assert 0 <= ranks.friedman_p <= 1
-    (folder / "4_job" / "fold_00" / "last.pt").unlink()
-    assert rank_rows(table_of(folder)).datasets == ("bonds", "c")
+    won = [number // 2 * 3 for number in bold]  # the same runs three times
+    labels = [table.pivot.row_label(row) for row in table.pivot.rows]
+    assert found == dict(zip(labels, zip(places, won, strict=True), strict=True))
+    assert list(found.values()) == sorted(found.values(), key=lambda pair: pair[0])
+    (directory / "4_job" / "fold_00" / "last.pt").unlink()
+    assert rank_table(table_of(directory)).notes[0].startswith("Over bonds, c, ")
 
 
 def test_four_files_are_written(sweep, tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from rich.console import Console
-from run_folders import record_overrides
+from run_directories import record_overrides
 from running import ROOT
 
 from egin_dgl.reporting.many_runs.report import publish_sweep
@@ -29,13 +29,13 @@ JOBS = {
 @pytest.fixture(scope="module")
 def swept(run_of, tmp_path_factory):
     """The directory of a sweep, with its table, and with a job that failed afterwards."""
-    folder = tmp_path_factory.mktemp("sweep")
+    directory = tmp_path_factory.mktemp("sweep")
     for name, options in JOBS.items():
-        shutil.copytree(run_of(*options), folder / name)
-    publish_sweep(folder, Console(file=io.StringIO()))
-    record_overrides(folder / "4_gin_bonds", "model=gin", "model.hidden_dim=9")
-    (folder / "4_gin_bonds" / "error.txt").write_text("out of memory\n")
-    return folder
+        shutil.copytree(run_of(*options), directory / name)
+    publish_sweep(directory, Console(file=io.StringIO()))
+    record_overrides(directory / "4_gin_bonds", "model=gin", "model.hidden_dim=9")
+    (directory / "4_gin_bonds" / "error.txt").write_text("out of memory\n")
+    return directory
 
 
 @dataclass
@@ -90,8 +90,10 @@ def test_table_and_failed_job_are_printed_at_any_width(swept, table):
 
 
 def test_files_comparison_and_another_protocol(swept, table, tmp_path):
-    folders = [swept / name for name in ("0_gin_bonds", "2_egin_e_bonds")]
-    done = table(*folders, "--compare", "egin_e", "gin", "--protocol", "last", "--paper", "--out", tmp_path)
+    directories = [swept / name for name in ("0_gin_bonds", "2_egin_e_bonds")]
+    done = table(
+        *directories, "--compare", "egin_e", "gin", "--protocol", "last", "--paper", "--out", tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "corrected resampled t-test" in done.stdout and "On bonds" in done.stdout
     assert "no validation set" in done.stdout

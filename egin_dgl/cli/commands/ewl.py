@@ -54,8 +54,7 @@ def run_audit(dataset, numbers, options) -> None:
 
     from egin_dgl.data.splits import load_folds
     from egin_dgl.ewl import audit
-    from egin_dgl.reporting.audit import audit_hints, audit_table, duplicates_line
-    from egin_dgl.reporting.dataset_summary import data_line
+    from egin_dgl.reporting.dataset_summary import audit_hints, audit_table, data_line, duplicates_line
 
     folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
     result = audit(

@@ -28,8 +28,7 @@ def main() -> None:
 def predict_graphs(options: PredictOptions) -> None:
     from rich.console import Console
 
-    from egin_dgl.inference.predict_file import predict_file
-    from egin_dgl.reporting.one_run.predictions import format_predictions, format_speed
+    from egin_dgl.inference.predict_file import format_predictions, format_speed, predict_file
     from egin_dgl.training.parallel.workers import one_thread
 
     run = options.load()

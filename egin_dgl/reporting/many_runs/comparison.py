@@ -19,28 +19,15 @@ from egin_dgl.reporting.many_runs.table import ResultTable
 LEVEL = 0.05  # of significance
 
 
-@dataclass(frozen=True)
-class Ranks:
-    """Ranks over the datasets where every row is complete: 1 is best, ties share their mean rank."""
-
-    rows: pd.DataFrame  # index: row labels, best first; columns: rank, won (ties count for each)
-    datasets: tuple[str, ...]
-    friedman_p: float | None  # None for fewer than three rows or datasets, or if all rows are equal
-    protocol: str
-
-    @property
-    def text_table(self) -> TextTable:
-        lines = [[str(row.Index), f"{row.rank:.2f}", str(row.won)] for row in self.rows.itertuples()]
-        note = f"Over {', '.join(self.datasets)}, where every row is complete."
-        if self.friedman_p is not None:
-            significance = "significant" if self.friedman_p < LEVEL else "not statistically significant"
-            note += f" Friedman test: p = {self.friedman_p:.3g}, differences are {significance}."
-        title = f"Ranks over {len(self.datasets)} datasets, protocol {self.protocol}"
-        return TextTable(title, [["", "mean rank", "datasets won"], *lines], 1, [note], bullet="")
+def significance(p: float) -> str:
+    return "significant" if p < LEVEL else "not statistically significant"
 
 
-def rank_rows(table: ResultTable) -> Ranks | None:
-    """Rank the rows of a table; None for fewer than two rows, or two datasets where every row is complete."""
+def rank_table(table: ResultTable) -> TextTable | None:
+    """Mean rank of each row over the datasets where every row is complete, best first; ties share their mean rank.
+
+    None for fewer than two rows or two such datasets. The Friedman test needs three, and rows that differ.
+    """
     pivot, metric = table.pivot, METRICS[table.metric]
     if pivot.column_key != "dataset":
         return None
@@ -54,10 +41,14 @@ def rank_rows(table: ResultTable) -> Ranks | None:
         return None
     rows = pd.DataFrame({"rank": means.rank(ascending=metric.is_loss).mean(axis="columns")})
     rows["won"] = means.eq(means.apply(metric.best)).sum(axis="columns")
-    p = None
+    note = f"Over {', '.join(means.columns)}, where every row is complete."
     if min(means.shape) >= 3 and means.ne(means.iloc[0]).any(axis=None):
         p = float(stats.friedmanchisquare(*means.to_numpy()).pvalue)
-    return Ranks(rows.sort_values("rank", kind="stable"), tuple(means.columns), p, table.protocol_label)
+        note += f" Friedman test: p = {p:.3g}, differences are {significance(p)}."
+    rows = rows.sort_values("rank", kind="stable")
+    lines = [[str(row.Index), f"{row.rank:.2f}", str(row.won)] for row in rows.itertuples()]
+    title = f"Ranks over {means.shape[1]} datasets, protocol {table.protocol_label}"
+    return TextTable(title, [["", "mean rank", "datasets won"], *lines], 1, [note], bullet="")
 
 
 @dataclass(frozen=True)
@@ -84,29 +75,29 @@ class ModelComparison:
         if (test.difference > 0) == METRICS[self.metric].is_loss:
             better, worse = worse, better
         low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
-        significance = "significant" if self.p_holm < LEVEL else "not statistically significant"
         p = f"p = {test.p:.3g}" + ("" if self.p_holm == test.p else f", {self.p_holm:.3g} by Holm")
         return (
             f"On {self.dataset} {better} is better than {worse} by {unit.text(abs(test.difference))}{unit.name} in test "
-            f"{self.metric} by {self.protocol}, {significance} "
+            f"{self.metric} by {self.protocol}, {significance(self.p_holm)} "
             f"(95 % interval {unit.signed(low)} to {unit.signed(high)}, {p}, {folds} folds)."
         )
 
 
 def comparison_table(comparisons: Sequence[ModelComparison]) -> TextTable:
     """A line per dataset, with Holm's adjustment if there are several."""
-    one, several, unit = comparisons[0], len(comparisons) > 1, unit_of(comparisons[0].metric)
+    one, unit = comparisons[0], unit_of(comparisons[0].metric)
     title = f"{one.first} against {one.second}: corrected resampled t-test on the same folds, "
     title += f"test {one.metric}{unit.remark}, protocol {one.protocol}"
-    header = ["dataset", one.first, one.second, "difference", "95 % interval", "t", "p"]
-    lines = [[*header, *(["p, Holm"] if several else []), "folds"]]
+    lines = [["dataset", one.first, one.second, "difference", "95 % interval", "t", "p", "p, Holm", "folds"]]
     for other in comparisons:
         test = other.test
         line = [other.dataset, *map(unit.text, other.means), unit.signed(test.difference)]
         line += [f"{unit.signed(test.low)} to {unit.signed(test.high)}", f"{test.t:.2f}".replace("-", "−")]
-        line += [f"{test.p:.3g}", *([f"{other.p_holm:.3g}"] if several else [])]
+        line += [f"{test.p:.3g}", f"{other.p_holm:.3g}"]
         line.append(str(test.folds) if test.folds == other.expected else f"{test.folds}/{other.expected}")
         lines.append(line)
+    if len(comparisons) == 1:  # nothing to adjust
+        lines = [[*line[:-2], line[-1]] for line in lines]
     return TextTable(title, lines, 1, [other.sentence for other in comparisons])
 
 
@@ -159,9 +150,7 @@ def check_same_folds(first: RunGroup, second: RunGroup, names: str) -> None:
     ones, others = ({run.seed: run.folds_hash for run in g.runs if run.folds_hash} for g in (first, second))
     seeds = ones.keys() & others.keys()
     if not seeds:
-        raise ConfigError(
-            f"{names} have no seed in common, so their folds differ: train both with the same seed"
-        )
+        raise ConfigError(f"{names} have no seed in common: train both with the same seed")
     if any(ones[seed] != others[seed] for seed in seeds):
         raise ConfigError(f"{names} were trained on different folds and cannot be compared fold by fold")
     if first.validation != second.validation:
@@ -170,16 +159,15 @@ def check_same_folds(first: RunGroup, second: RunGroup, names: str) -> None:
 
 def find_model(pivot: Pivot, name: str) -> dict[str, list[RunGroup]]:
     """Groups of a model by dataset; an exact name takes precedence over a similar one."""
-    similar = [
-        group for group in pivot.groups if plain_name(name) in map(plain_name, (group.model, group.option))
-    ]
-    matching = [group for group in pivot.groups if group.model == name] or similar
-    if not matching:
+    exact = [group for group in pivot.groups if group.model == name]
+    plain = plain_name(name)
+    similar = [g for g in pivot.groups if plain in (plain_name(g.model), plain_name(g.option))]
+    found: dict[str, list[RunGroup]] = {}
+    for group in exact or similar:
+        found.setdefault(group.dataset, []).append(group)
+    if not found:
         models = ", ".join(dict.fromkeys(group.model for group in pivot.groups))
         raise ConfigError(f"no run has a model {name!r}; valid: {models}")
-    found: dict[str, list[RunGroup]] = {}
-    for group in matching:
-        found.setdefault(group.dataset, []).append(group)
     return found
 
 

@@ -4,7 +4,7 @@ Test accuracy in %, mean ± std over 10 folds. The paper mentions no validation 
 of `cv=paper`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SOURCE = "Yue, Liu, Zhang, Qu: Edged Weisfeiler-Lehman Algorithm, ICANN 2024"
 
@@ -29,8 +29,7 @@ EGIN-E-ε  | 88.8±4.2   99.6±0.3  64.1±7.9   91.7±3.8   75.3±5.0  63.4±7.7
 """
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """A published accuracy in %."""
 
     mean: float

@@ -36,15 +36,18 @@ class Pivot:
     def column_headers(self) -> list[str]:
         if self.column_key == "dataset":
             return list(self.columns)
-        return [f"{self.short_name(self.column_key)} {shorten(value)}" for value in self.columns]
+        return [self.label(self.column_key, value) for value in self.columns]
 
     def row_label(self, row: tuple[str, ...]) -> str:
         pairs = zip(self.row_keys, row, strict=True)
-        return ", ".join(v if key == "model" else f"{self.short_name(key)} {shorten(v)}" for key, v in pairs)
+        return ", ".join(value if key == "model" else self.label(key, value) for key, value in pairs)
 
     def setting(self, group: RunGroup) -> str:
         """The varying settings of a group in one line."""
-        return ", ".join(f"{self.short_name(key)} {shorten(group.value(key))}" for key in self.keys)
+        return ", ".join(self.label(key, group.value(key)) for key in self.keys)
+
+    def label(self, key: str, value: str) -> str:
+        return f"{self.short_name(key)} {shorten(value)}"
 
     def short_name(self, key: str) -> str:
         """The last part of a dotted name, if it is unique."""

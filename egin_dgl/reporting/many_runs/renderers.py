@@ -31,10 +31,11 @@ class TextTable:
 
     def format_lines(self, write: Callable[[str], str], bold: str) -> list[list[str]]:
         """Lines with every text escaped by `write`, bold ones in the format `bold`."""
-        return [
-            [bold.format(write(text)) if isinstance(text, Bold) else write(text) for text in line]
-            for line in self.lines
-        ]
+
+        def write_cell(text: str) -> str:
+            return bold.format(write(text)) if isinstance(text, Bold) else write(text)
+
+        return [list(map(write_cell, line)) for line in self.lines]
 
 
 def to_markdown(table: TextTable) -> str:
@@ -51,9 +52,8 @@ def to_latex(table: TextTable) -> str:
     columns = "l" * table.num_headers + "r" * (len(header) - table.num_headers)
     rows = pd.DataFrame(lines, columns=header).to_latex(index=False, escape=False, column_format=columns)
     start = f"\\begin{{table}}\n\\centering\\small\n\\caption{{{escape_tex(table.title)}}}\n"
-    return (
-        f"{start}{rows}\\par\\smallskip\\footnotesize\n{escape_tex(' '.join(table.notes))}\n\\end{{table}}\n"
-    )
+    notes = escape_tex(" ".join(table.notes))
+    return f"{start}{rows}\\par\\smallskip\\footnotesize\n{notes}\n\\end{{table}}\n"
 
 
 def escape_tex(text: str) -> str:

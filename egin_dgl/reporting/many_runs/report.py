@@ -1,20 +1,28 @@
 """The report on a set of runs: tables, ranks, comparisons and incomplete jobs, printed and written to files."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from rich.console import Console
 
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.metrics import MAIN
+from egin_dgl.evaluation.protocols import PROTOCOLS
 from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table, rank_rows
-from egin_dgl.reporting.many_runs.csv_table import to_csv
-from egin_dgl.reporting.many_runs.figure import results_figure
+from egin_dgl.reporting.formatting import PERCENT, format_range
+from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table, rank_table
 from egin_dgl.reporting.many_runs.renderers import TextTable, print_line, print_table, to_latex, to_markdown
-from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.table import ResultTable, TableCell, result_tables
 from egin_dgl.runs.reader import Run, find_runs
+
+MAX_PANELS = 4  # of a figure in a row
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ def make_report(
     """
     tables = result_tables(runs, protocol, metric, paper)
     texts = [table.text_table for table in tables]
-    texts += [ranks.text_table for table in tables if (ranks := rank_rows(table))]
+    texts += [ranks for table in tables if (ranks := rank_table(table))]
     if compared and not tables:
         raise ConfigError(f"no fold of any run is finished: {' and '.join(compared)} cannot be compared")
     if compared:
@@ -62,7 +70,7 @@ def print_report(report: Report, console: Console) -> None:
             print_line(console, f"  {run.name}: {run.reason}")
 
 
-def write_report(report: Report, folder: str | Path, console: Console) -> None:
+def write_report(report: Report, directory: str | Path, console: Console) -> None:
     """Write table.md, table.tex, table.csv (all protocols) and table.png (the first table); nothing without a table."""
     if not report.tables:
         return
@@ -70,18 +78,103 @@ def write_report(report: Report, folder: str | Path, console: Console) -> None:
     if report.unfinished:
         jobs = "".join(f"- `{run.name}`: {run.reason}\n" for run in report.unfinished)
         sections.append(f"### Not complete\n\n{jobs}")
-    folder, first = Path(folder), report.tables[0]
-    write_text(folder / "table.md", "\n".join(sections))
-    write_text(folder / "table.tex", "\n".join(to_latex(table.text_table) for table in report.tables))
-    write_text(folder / "table.csv", to_csv(first))
-    with atomic_path(folder / "table.png") as temporary:
+    directory, first = Path(directory), report.tables[0]
+    write_text(directory / "table.md", "\n".join(sections))
+    write_text(directory / "table.tex", "\n".join(to_latex(table.text_table) for table in report.tables))
+    write_text(directory / "table.csv", to_csv(first))
+    with atomic_path(directory / "table.png") as temporary:
         results_figure(first).savefig(temporary, format="png", dpi=120)
-    print_line(console, f"table.md, table.tex, table.csv, table.png in {escape_control(folder)}")
+    print_line(console, f"table.md, table.tex, table.csv, table.png in {escape_control(directory)}")
 
 
-def publish_sweep(folder: str | Path, console: Console) -> list[Run]:
+def publish_sweep(directory: str | Path, console: Console) -> list[Run]:
     """Print and write the table of a finished sweep; return the jobs that are not complete."""
-    report = make_report(find_runs([folder]))
+    report = make_report(find_runs([directory]))
     print_report(report, console)
-    write_report(report, folder, console)
+    write_report(report, directory, console)
     return report.unfinished
+
+
+def to_csv(table: ResultTable) -> str:
+    """A line for each group of runs and protocol; a group without any value has one line without values."""
+    tables = [ResultTable(table.pivot, protocol, table.metric, table.paper) for protocol in PROTOCOLS]
+    rows = []
+    for position in table.pivot.positions:
+        found = [(one, one.cells[position]) for one in tables]
+        scored = [(one, cell) for one, cell in found if cell.score]
+        rows += [csv_row(one, cell) for one, cell in scored or found[:1]]
+    return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
+
+
+def csv_row(table: ResultTable, cell: TableCell) -> dict[str, object]:
+    """Scores in % with four decimals, losses with six.
+
+    `averaged` is the number of epochs of which a value is the mean; `validation` the score by which settings may be selected.
+    """
+    group, score, precise = cell.group, cell.score, table.unit.precise
+    low, high = (score and group.interval(score)) or (None, None)
+    return {
+        "model": group.model,
+        "dataset": group.dataset,
+        **{key: group.value(key) for key in table.pivot.keys},
+        "protocol": score and table.protocol,
+        "optimistic": score and str(score.optimistic).lower(),
+        "metric": table.metric,
+        "mean": score and precise(score.mean),
+        "std": score and precise(score.std if len(score.per_fold) > 1 else None),
+        "low": precise(low),
+        "high": precise(high),
+        "validation_metric": group.value("trainer.monitor") if group.validation else None,
+        "validation": PERCENT.precise(group.validation_score),
+        "averaged": score and format_range(score.averaged or ()),
+        "folds": len(group.results),
+        "expected_folds": group.expected,
+        "complete": str(group.complete).lower(),
+        "seeds": " ".join(map(str, group.seeds)),
+        "paper": score and cell.published and cell.published.mean,
+        "difference": precise(cell.difference),
+        "folder": ";".join(str(run.folder) for run in group.runs),
+    }
+
+
+def results_figure(table: ResultTable) -> Figure:
+    """Means with 95 % confidence intervals: a panel per column of the table, a line and a colour per row."""
+    pivot, unit = table.pivot, table.unit
+    across = min(MAX_PANELS, len(pivot.columns))
+    down = -(-len(pivot.columns) // across)
+    labels = [pivot.row_label(row) for row in pivot.rows]
+    names = 0.085 * max(map(len, labels))
+    size = (max(6.0, 0.6 + names + 2.6 * across), 1.3 + down * (0.75 + 0.24 * len(labels)))
+    figure = Figure(figsize=size, layout="constrained")
+    title = f"{pivot.subject or 'All runs'}: test {table.metric}, protocol {table.protocol_label}"
+    figure.suptitle("\n".join(textwrap.wrap(title, int(11 * size[0]))), fontsize=11)
+    palette = colormaps["tab10" if len(labels) <= 10 else "tab20"]
+    panels = figure.subplots(down, across, squeeze=False, sharey=True, sharex=pivot.column_key != "dataset")
+    marks: dict[str, Line2D] = {}
+    for axes, column, header in zip(panels.flat, pivot.columns, pivot.column_headers, strict=False):
+        for y, row in enumerate(pivot.rows):
+            cell = table.cells.get((row, column))
+            if cell is None or cell.score is None:
+                continue
+            color, mean = palette(y % palette.N), unit.factor * cell.score.mean
+            if bounds := cell.group.interval(cell.score):
+                axes.plot(unit.factor * np.array(bounds), [y, y], color=color, alpha=0.6, linewidth=1.8)
+            face = color if cell.group.complete else "white"
+            axes.plot(mean, y, "o", color=color, markerfacecolor=face, markersize=6)
+            if not cell.group.complete:
+                hollow = Line2D([], [], color="black", marker="o", markerfacecolor="white", linestyle="")
+                marks["folds are missing"] = hollow
+            if cell.published:
+                (marks["published"],) = axes.plot(cell.published.mean, y, "x", color="black", markersize=5)
+        axes.set_title(header, fontsize=10)
+        axes.set_yticks(range(len(labels)), labels, fontsize=9)
+        axes.tick_params(axis="x", labelsize=8)
+        axes.grid(alpha=0.3)
+    panels[0, 0].set_ylim(len(labels) - 0.4, -0.6)
+    for axes in list(panels.flat)[len(pivot.columns) :]:
+        axes.set_visible(False)
+    lines = "; lines: 95 % confidence intervals of the mean" if table.has_spread else ", one split"
+    figure.supxlabel(f"test {table.metric}{unit.remark}{lines}", fontsize=9)
+    if marks:
+        figure.legend(marks.values(), marks, loc="outside lower right", fontsize=8, frameon=False)
+    return figure

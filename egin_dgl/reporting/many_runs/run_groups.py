@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.history import best_validation_record
+from egin_dgl.evaluation.history import FoldResult, best_validation_record
 from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs
-from egin_dgl.evaluation.result import FoldResult
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
@@ -141,12 +140,8 @@ def started_run(runs: Sequence[Run]) -> Run:
 
 def group_settings(run: Run) -> dict[str, object]:
     """The flat settings that all runs of a group share."""
-    ignored = tuple(f"{name}." for name in IGNORED)
-    return {
-        key: value
-        for key, value in flatten_settings(run.settings).items()
-        if not f"{key}.".startswith(ignored)
-    }
+    ignored, settings = tuple(f"{name}." for name in IGNORED), flatten_settings(run.settings)
+    return {key: value for key, value in settings.items() if not f"{key}.".startswith(ignored)}
 
 
 def data_settings(run: Run) -> str:
@@ -161,9 +156,11 @@ def model_name(run: Run, all_runs: Sequence[Run]) -> str:
     built = [one for one in all_runs if one.data_hash and one.settings["model"].get("_target_") == target]
     if not built:
         return run.model
-    return max(
-        built, key=lambda one: sum(one.settings["model"].get(k) == v for k, v in settings.items())
-    ).model
+
+    def similarity(other: Run) -> int:
+        return sum(other.settings["model"].get(key) == value for key, value in settings.items())
+
+    return max(built, key=similarity).model
 
 
 def check_equal(
@@ -174,6 +171,5 @@ def check_equal(
     for run in filter(content, runs):
         other = first.setdefault(key(run), run)
         if content(other) != content(run):
-            raise ConfigError(
-                f"{other.folder} and {run.folder} {problem.format(run=run)}: give only one of them"
-            )
+            what = problem.format(run=run)
+            raise ConfigError(f"{other.folder} and {run.folder} {what}: give only one of them")

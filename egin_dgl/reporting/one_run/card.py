@@ -8,56 +8,60 @@ from egin_dgl import reproducibility
 from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
 from egin_dgl.reporting.formatting import PERCENT
-from egin_dgl.reporting.one_run.terminal import choice_name, chosen_on, format_interval
+from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows
 from egin_dgl.runs.run_dir import RunDir, is_described
 from egin_dgl.runs.settings import read_object
+
+CARD = """# {model} on {dataset}
+
+## Run
+
+{facts}
+
+## Results
+
+{results}
+
+## Use
+
+```
+{predict} run={run} input=FILE
+{explain} run={run} input=FILE graph=ID
+```
+
+Probabilities are {calibration}
+"""
 
 
 def write_card(run: RunDir) -> None:
     """Write card.md from run.json and summary.json of a finished run."""
     record, summary = run.read_record(), read_object(run.summary, {})
-    write_text(run.card, format_card(record, summary, run.path))
-
-
-def format_card(record: dict, summary: dict, folder: Path) -> str:
     settings, command = record["settings"], train_command(record)
-    options = ", ".join(
-        f"{key} {value}" for key, value in settings["model"].items() if not key.startswith("_")
-    )
-    versions = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
-    machine = (
-        reproducibility.format_arithmetic(record["arithmetic"])
-        if is_described(record.get("arithmetic"))
-        else "unknown"
-    )
-    lines = [
-        f"# {record['model']} on {record['dataset']}",
-        "",
-        "## Run",
-        "",
-        f"- data: {source_line(record)}",
-        *(f"- data as read: {note}" for note in summary.get("notes", ())),
-        f"- model: {record['model']}, {summary['parameters']:,} parameters ({options})",
-        f"- training: {training_line(settings)}",
-        *([f"- command: `{command}`"] if command else []),
-        f"- versions: {versions}",
-        f"- machine: {machine}, device {summary['device']}, {summary['seconds']:.0f} s",
-        "",
-        "## Results",
-        "",
-        *(refit_lines(summary["refit"]) if "refit" in summary else score_lines(summary)),
-        "",
-        "## Use",
-        "",
-        "```",
-        f"{sibling_program(command, 'predict')} run={quote(str(folder))} input=FILE",
-        f"{sibling_program(command, 'explain')} run={quote(str(folder))} input=FILE graph=ID",
-        "```",
-        "",
-        f"Probabilities are {calibration_text(summary)}",
-        "",
+    options = [f"{key} {value}" for key, value in settings["model"].items() if not key.startswith("_")]
+    versions = [f"{name} {version}" for name, version in record.get("versions", {}).items()]
+    arithmetic, machine = record.get("arithmetic"), "unknown"
+    if is_described(arithmetic):
+        machine = reproducibility.format_arithmetic(arithmetic)
+    facts = [
+        f"data: {source_line(record)}",
+        *(f"data as read: {note}" for note in summary.get("notes", ())),
+        f"model: {record['model']}, {summary['parameters']:,} parameters ({', '.join(options)})",
+        f"training: {training_line(settings)}",
+        *([f"command: `{command}`"] if command else []),
+        f"versions: {', '.join(versions)}",
+        f"machine: {machine}, device {summary['device']}, {summary['seconds']:.0f} s",
     ]
-    return "\n".join(lines)
+    text = CARD.format(
+        model=record["model"],
+        dataset=record["dataset"],
+        facts="\n".join(f"- {fact}" for fact in facts),
+        results=refit_text(summary["refit"]) if "refit" in summary else "\n".join(score_lines(summary)),
+        predict=sibling_program(command, "predict"),
+        explain=sibling_program(command, "explain"),
+        run=quote(str(run.path)),
+        calibration=calibration_text(summary),
+    )
+    write_text(run.card, text)
 
 
 def train_command(record: dict) -> str | None:
@@ -88,12 +92,10 @@ def quote(text: str) -> str:
 
 
 def source_line(record: dict) -> str:
-    dataset = record["settings"]["dataset"]
-    source = [
-        f"{key} {dataset[key]}" for key in ("path", "name", "root", "graphs") if dataset.get(key) is not None
-    ]
-    digest = record.get("data_sha256") or "unknown"
-    return f"{record['dataset']} ({'; '.join(source)}), sha256 of data and reading options `{digest}`"
+    dataset, digest = record["settings"]["dataset"], record.get("data_sha256") or "unknown"
+    keys = [key for key in ("path", "name", "root", "graphs") if dataset.get(key) is not None]
+    source = "; ".join(f"{key} {dataset[key]}" for key in keys)
+    return f"{record['dataset']} ({source}), sha256 of data and reading options `{digest}`"
 
 
 def training_line(settings: dict) -> str:
@@ -119,37 +121,32 @@ def split_text(settings: dict) -> str:
         return f"split by the column {column!r}"
     if cv.get("folds_file"):
         return f"folds of {cv['folds_file']}"
-    together = ["scaffolds"] if cv.get("split_by") else []
-    together += ["duplicates"] if cv.get("group_duplicates") else []
-    return f"{cv['k']} folds" + (f" that keep {' and '.join(together)} together" if together else "")
+    kept = {"scaffolds": cv.get("split_by"), "duplicates": cv.get("group_duplicates")}
+    together = " and ".join(name for name, keep in kept.items() if keep)
+    return f"{cv['k']} folds" + (f" that keep {together} together" if together else "")
 
 
 def score_lines(summary: dict) -> list[str]:
     """All protocols, the headline first, and the other metrics by it."""
-    head = summary["headline"]
+    head, rows = summary["headline"], protocol_rows(summary)
     lines = [
         f"| protocol | test {MAIN.name}, % | 95 % CI | {choice_name(summary)} chosen on |",
         "|---|---:|---:|---|",
     ]
-    for name in dict.fromkeys([head, *summary["protocols"]]):
-        if (result := summary["protocols"][name]) is None:
-            continue
-        mean, std, several = result["mean"], result["std"], len(result["per_fold"]) > 1
-        value = PERCENT.mean_std(mean, std) if several else PERCENT.text(mean)
-        lines.append(
-            f"| {name} | {value} | {format_interval(result['interval'])} | {chosen_on(name, result)} |"
-        )
+    for name in dict.fromkeys([head, *rows]):
+        value, interval, _, chosen_on = rows[name]
+        lines.append(f"| {name} | {value} | {interval} | {chosen_on} |")
     lines += [f"| majority class | {PERCENT.text(summary['majority_accuracy'])} | | |", ""]
     means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
     return [*lines, f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
 
 
-def refit_lines(refit: dict) -> list[str]:
+def refit_text(refit: dict) -> str:
     choice = f"for {refit['epochs']} epochs" if refit["epochs"] is not None else f"with C = {refit['C']:g}"
-    return [
+    return (
         f"Trained on all {refit['graphs']:,} graphs {choice}, as chosen by the cross-validation in `{refit['of']}`. There is no "
         "test set: expect the scores of that run."
-    ]
+    )
 
 
 def calibration_text(summary: dict) -> str:

@@ -24,15 +24,15 @@ MAX_ROWS = 12  # of the table on the terminal
 MAX_TEXTS = 60  # nodes up to which each has its label
 
 
-def write_explanation(explanation: Explanation, graph: GraphDataset, folder: Path, by: str) -> None:
+def write_explanation(explanation: Explanation, graph: GraphDataset, directory: Path, by: str) -> None:
     """Write edges.csv, nodes.csv and explanation.png, which shows the contributions `by` one method."""
     bonds = edge_labels(graph)
     labels = {"nodes": node_labels(graph), "edges": [bonds[pair] for pair in pairs(explanation.edges)]}
     for name, frame in (("nodes", explanation.nodes), ("edges", explanation.edges)):
         text = frame.assign(label=labels[name]).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        write_text(folder / f"{name}.csv", text)
+        write_text(directory / f"{name}.csv", text)
     draw = draw_molecule if graph.smiles else draw_graph
-    with atomic_path(folder / "explanation.png") as temporary:
+    with atomic_path(directory / "explanation.png") as temporary:
         draw(explanation, graph, by, temporary)
 
 

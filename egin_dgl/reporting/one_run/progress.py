@@ -11,12 +11,9 @@ from egin_dgl.evaluation.history import EpochRecord
 
 
 class FoldProgress:
-    """A context manager, called with (fold, record) after each epoch.
+    """A context manager, called with (fold, record) after each of the `epochs` of a fold, on stderr by default.
 
-    Args:
-        before: epochs that each fold has already trained, if the run is resumed.
-        epochs: epochs of a fold.
-        console: default stderr.
+    `before`: epochs that each fold has already trained, if the run is resumed.
     """
 
     def __init__(self, before: Mapping[int, int], epochs: int, console: Console | None = None):

@@ -14,45 +14,46 @@ def summary_table(summary: dict, width: int = 80) -> Table:
 
     The table has no borders and fits 60 columns; below 80 columns it has less padding.
     """
-    single = summary["folds"] == 1  # without standard deviation and interval
+    single, wide = summary["folds"] == 1, width >= 80  # one fold has no standard deviation and interval
     title = f"{summary['model']} on {summary['dataset']}: test {MAIN.name} {over_folds(summary)}"
-    wide = width >= 80
-    table = Table(
-        title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=(0, 1) if wide else (0, 0)
-    )
+    padding = (0, 1) if wide else (0, 0)
+    table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=padding)
     choice = choice_name(summary)
     table.add_column("protocol", no_wrap=True)
-    for header in (
-        f"{MAIN.name}, %" if single else "mean ± std, %",
-        *([] if single else ["95 % CI"]),
-        choice,
-    ):
+    headers = [f"{MAIN.name}, %"] if single else ["mean ± std, %", "95 % CI"]
+    for header in (*headers, choice):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column(f"{choice} chosen on")
-    for name, result in summary["protocols"].items():
-        if result is None:
-            continue
-        chosen = as_list(result.get(choice, []))
-        mean_std = [PERCENT.mean_std(result["mean"], result["std"]), format_interval(result["interval"])]
-        table.add_row(
-            name,
-            *([PERCENT.text(result["mean"])] if single else mean_std),
-            "each" if len(chosen) > 1 else format_range(chosen),
-            chosen_on(name, result),
-            style="bold" if name == summary["headline"] else ("dim" if result["optimistic"] else None),
-        )
+    for name, (value, interval, chosen, chosen_on) in protocol_rows(summary).items():
+        optimistic = "dim" if summary["protocols"][name]["optimistic"] else None
+        style = "bold" if name == summary["headline"] else optimistic
+        table.add_row(name, value, *([] if single else [interval]), chosen, chosen_on, style=style)
     table.add_section()
     table.add_row("majority class", PERCENT.text(summary["majority_accuracy"]))
     return table
 
 
+def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
+    """Value, interval clipped to 0 to 100 %, epoch or C, and how it was chosen, of each protocol that has a result."""
+    rows = {}
+    for name, result in summary["protocols"].items():
+        if result is None:
+            continue
+        value, interval = PERCENT.text(result["mean"]), ""
+        if result["interval"]:
+            low, high = result["interval"]
+            value = PERCENT.mean_std(result["mean"], result["std"])
+            interval = f"{PERCENT.text(max(0, low))} – {PERCENT.text(min(1, high))}"
+        chosen = as_list(result.get(choice_name(summary), []))
+        averaged = format_range(as_list(result.get("averaged", [])))
+        text = "each" if len(chosen) > 1 else format_range(chosen)
+        rows[name] = value, interval, text, EPOCH_CHOICE[name][1].format(averaged=averaged)
+    return rows
+
+
 def choice_name(summary: dict) -> str:
     """What protocols choose: the epoch of a network or the penalty C of a kernel machine."""
     return "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
-
-
-def chosen_on(protocol: str, result: dict) -> str:
-    return EPOCH_CHOICE[protocol][1].format(averaged=format_range(as_list(result.get("averaged", []))))
 
 
 def over_folds(summary: dict) -> str:
@@ -66,11 +67,6 @@ def over_folds(summary: dict) -> str:
 def as_list(value: float | list[float]) -> list[float]:
     """summary.json has one number where all folds agree."""
     return value if isinstance(value, list) else [value]
-
-
-def format_interval(interval: list[float] | None) -> str:
-    """An interval of scores, clipped to 0 to 100 %; empty for a single fold."""
-    return f"{100 * max(0, interval[0]):.1f} – {100 * min(1, interval[1]):.1f}" if interval else ""
 
 
 def headline_label(summary: dict) -> str:

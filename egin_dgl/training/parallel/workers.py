@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.mmap_dataset import MmapDataset, mapped
 from egin_dgl.errors import TrainingError
-from egin_dgl.evaluation.result import FoldResult
+from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.parallel.forkserver import fold_worker_context

@@ -19,7 +19,7 @@ SIX_EPOCHS = [
 ]  # the written scores do not depend on the seed
 
 
-def write_scores(folder, *options):
+def write_scores(directory, *options):
     """Replace the scores of finished folds by random ones that are the same on every machine.
 
     Trained scores differ between machines and may be equal for two models. EGIN-E gets 14 to 20 of 20 correct, other
@@ -27,7 +27,7 @@ def write_scores(folder, *options):
     """
     changing = sorted(o for o in options if not o.startswith(("cv.fold=", "trainer.checkpoint_every=")))
     least = 6 if any(option.startswith("model=") for option in options) else 14
-    for path in folder.glob("fold_*/last.pt"):
+    for path in directory.glob("fold_*/last.pt"):
         fold = int(path.parent.name.removeprefix("fold_"))
         rng = np.random.default_rng([crc32(" ".join(changing).encode()), fold])
         place = FoldDir(path.parent, fold)
@@ -53,19 +53,19 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
     return replace(record, **changes), logits
 
 
-def record_overrides(folder, *options):
+def record_overrides(directory, *options):
     """Record these options as the overrides of a run; without a run there, as a job that has only started."""
-    run = RunDir(folder)
+    run = RunDir(directory)
     if not run.exists:
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         run.register(run_spec(*SIX_EPOCHS, *options))
     record = json.loads(run.run_json.read_text())
     run.run_json.write_text(json.dumps(record | {"overrides": list(options)}, indent=1))
 
 
-def as_dataset(folder, name):
-    """Rename the dataset of the run in `folder`."""
-    path = folder / "run.json"
+def as_dataset(directory, name):
+    """Rename the dataset of the run in `directory`."""
+    path = directory / "run.json"
     record = json.loads(path.read_text()) | {"dataset": name}
     record["settings"]["dataset"]["name"] = name
     del record["settings_crc32"]
