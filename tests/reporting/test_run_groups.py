@@ -182,7 +182,7 @@ def test_equal_settings_with_other_data_or_folds_are_an_error(sweep):
 
 
 def test_directories_without_runs_are_errors(tmp_path):
-    with pytest.raises(DataError, match="no run in or below"):
+    with pytest.raises(DataError, match="no run.json in or below"):
         find_runs([tmp_path])
     with pytest.raises(ConfigError, match="no such directory"):
         find_runs([tmp_path / "nowhere"])

@@ -105,7 +105,7 @@ def test_files_comparison_and_another_protocol(swept, table, tmp_path):
 
 def test_errors_are_one_line(swept, table, tmp_path):
     for arguments, message in (
-        ([tmp_path], "no run in or below"),
+        ([tmp_path], "no run.json in or below"),
         ([swept, "--protocol", "lucky"], "valid: selected, common_epoch"),
         ([swept, "--compare", "egin_e", "gin"], "is ambiguous on bonds"),
     ):
