@@ -26,7 +26,7 @@ from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.text import escape_control
 from egin_dgl.training.job import FoldJob
-from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
+from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
 

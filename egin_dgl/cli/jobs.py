@@ -19,7 +19,7 @@ from egin_dgl.imports import gc_disabled
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
-from egin_dgl.training.parallel.forkserver import start_forkserver
+from egin_dgl.training.parallel.processes import start_forkserver
 from egin_dgl.training.parallel.resources import CpuBudget, cores, cpu_budget
 from egin_dgl.training.parallel.signals import handle_signals
 

@@ -27,7 +27,7 @@ from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.text import escape_control
-from egin_dgl.training.parallel.fresh_process import run_in_fresh_process
+from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget
 
 EMPTY = np.empty(0, dtype=np.int64)
