@@ -87,7 +87,7 @@ def restart_if_needed(value: object) -> None:
     """Restart this program with the environment of `reproducible=value`, unless it has it already.
 
     A shortcut for the common case: a setting in a configuration file, or of one job of a sweep, gets a process of its
-    own later (`training/parallel/fresh_process.py`).
+    own later (`training/parallel/processes.py`).
     """
     if isinstance(value, str) and value in FLAGS and os.name == "posix" and INITIAL.get(MARK) != value:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(value)})

@@ -6,11 +6,10 @@ from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
 from egin_dgl.fast.dedup import find_distinct_rows
-from egin_dgl.fast.fused_step import FusedHeads, FusedLayer, FusedNetwork
+from egin_dgl.fast.fused_blocks import find_norm_blocks
+from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork
 from egin_dgl.fast.layers import FastLayer, find_fast_layer, has_hooks, is_overridden
-from egin_dgl.fast.norm_block import NormBlock
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
-from egin_dgl.layers import MLP
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, TrainStep
 
@@ -23,19 +22,14 @@ def accelerate(model: nn.Module) -> "AcceleratedModel | None":
         return None
     if type(model.readout) not in (SumPooling, AvgPooling, MaxPooling):
         return None
-    layers = [fast_layer for conv in model.convs if (fast_layer := find_fast_layer(conv)) is not None]
-    if not layers or len(layers) < len(model.convs) or len(set(model.convs)) < len(layers):
-        return None
-    return AcceleratedModel(model, layers)
+    layers = [layer for layer in map(find_fast_layer, model.convs) if layer is not None]
+    # All layers are fast, and none is used twice.
+    is_fast = layers and len(layers) == len(model.convs) == len(set(model.convs))
+    return AcceleratedModel(model, layers) if is_fast else None
 
 
 class AcceleratedModel:
-    """The same numbers as the model, from the sums of a batch.
-
-    Args:
-        model: read by each call, so that it may be trained in between.
-        layers: its layers.
-    """
+    """The same numbers as the model, from the sums of a batch. The model may be trained between calls."""
 
     def __init__(self, model: GraphClassifier, layers: list[FastLayer]):
         self.model, self.layers = model, layers
@@ -90,35 +84,11 @@ class AcceleratedModel:
             return None
         if type(model.readout) is MaxPooling or not 0 <= model.dropout.p < 1:
             return None
-        heads = [head for head in model.heads if type(head) is nn.Linear]
-        blocks = [
-            find_norm_blocks(layer.mlp, norm, training)
-            for layer, norm in zip(self.layers, model.norms, strict=True)
-        ]
-        if len(heads) < len(model.heads) or not all(blocks):
+        if any(type(head) is not nn.Linear for head in model.heads):
             return None
-        layers = [FusedLayer(*pair) for pair in zip(self.layers, blocks, strict=True)]
-        dropout = model.dropout.p if model.dropout.training else 0.0
-        return FusedNetwork(layers, FusedHeads(heads, dropout), self.pooling_factor)
-
-    def pooling_factor(self, sums: BatchSums) -> Tensor | float:
-        """What the sums over the nodes of each graph are multiplied by: 1 / size for a mean, else the model's s."""
-        if type(self.model.readout) is AvgPooling:
-            return 1 / sums.num_nodes.clamp(min=1).to(sums.node_feats.dtype).unsqueeze(1)
-        return self.model.scale
-
-
-def find_norm_blocks(mlp: nn.Module, last_norm: nn.Module, training: bool) -> list[NormBlock]:
-    """The MLP of a layer and the normalisation after it as blocks; empty where they are not fusible."""
-    if type(mlp) is not MLP or training and any(step.p for step in mlp if isinstance(step, nn.Dropout)):
-        return []
-    steps = [step for step in mlp if not isinstance(step, nn.Dropout)]
-    linears, norms, activations = steps[::3], [*steps[1::3], last_norm], steps[2::3]
-    if len(linears) != len(norms) or any(type(activation) is not nn.ReLU for activation in activations):
-        return []
-    pairs = zip(linears, norms, strict=True)
-    blocks = [block for pair in pairs if (block := NormBlock.build(*pair, training)) is not None]
-    return blocks if len(blocks) == len(linears) else []
+        pairs = zip(self.layers, model.norms, strict=True)
+        layers = [FusedLayer(layer, find_norm_blocks(layer.mlp, norm, training)) for layer, norm in pairs]
+        return FusedNetwork(model, layers) if all(layer.blocks for layer in layers) else None
 
 
 def has_gradient_hooks(weight: Tensor) -> bool:

@@ -4,7 +4,6 @@ N nodes, E directed edges j → i. Sums over a neighborhood include the node its
 """
 
 from functools import cached_property
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -16,14 +15,6 @@ from egin_dgl.fast.sparse_matrix import MatrixPair
 
 MAX_EDGE_TYPES = 64  # up to this many distinct edge vectors, their counts around each node are stored
 NEAR_COMPLETE = 0.75  # from this share of connected pairs on, the complement has fewer entries to sum
-
-
-class GraphwiseEdgeTypes(NamedTuple):
-    """The distinct edge vectors of each graph, and δ = 0, where a dataset has many."""
-
-    vectors: Tensor  # (V, Q)
-    offsets: Offsets  # of the vectors of each graph
-    matrix: MatrixPair  # rows are nodes, columns the vectors of their edges and δ for the node itself
 
 
 class Constants:
@@ -94,7 +85,9 @@ class Constants:
         return table, counts
 
     @cached_property
-    def graphwise_edge_types(self) -> GraphwiseEdgeTypes:
+    def graphwise_edge_types(self) -> tuple[Tensor, Offsets, MatrixPair]:
+        """Where they are many: the distinct edge vectors of each graph, with δ = 0, (V, Q), and their offsets; and a matrix
+        with a row for each node and a column for each vector of the graph, δ being that of the node itself."""
         table, edge_type = distinct_rows(self.edge_feats)
         table = torch.cat([table, table.new_zeros(1, table.shape[1])])
         graphs = torch.arange(len(self.edges.on_host) - 1, device=edge_type.device)
@@ -106,7 +99,7 @@ class Constants:
         offsets = Offsets(torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
         row = torch.cat([self.dst, self.node_ids])
         matrix = MatrixPair.from_entries(row, column, None, self.nodes, offsets)
-        return GraphwiseEdgeTypes(table[keys % len(table)], offsets, matrix)
+        return table[keys % len(table)], offsets, matrix
 
 
 _CONSTANTS: WeakKeyDictionary[GraphDataset, Constants] = WeakKeyDictionary()

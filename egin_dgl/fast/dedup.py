@@ -7,6 +7,7 @@ that is evaluated after every epoch, not for training steps.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from egin_dgl.data.ragged import row_positions
 from egin_dgl.ewl.inputs import GraphSet
 from egin_dgl.ewl.refinement import refine
 from egin_dgl.fast.constants import distinct_rows
+from egin_dgl.fast.layers import LayerInputs
 from egin_dgl.fast.sparse_matrix import CSR
 from egin_dgl.fast.sparse_sums import BatchSums, LinearMap, multiply
 
@@ -39,16 +41,13 @@ class DistinctRows:
     # By id of the matrix over nodes, which is held so that its id is not reused.
     _matrices: dict[tuple[int, int], tuple[CSR, CSR]] = field(default_factory=dict)
 
-    def layer_inputs(
-        self, neighbor_sum: LinearMap, edge_part: Tensor | None, depth: int
-    ) -> tuple[LinearMap, Tensor | None, Tensor]:
-        """Sums from the rows of the previous depth to those of `depth`, and the rows of the nodes themselves."""
-        if neighbor_sum.csr is None:
-            raise ValueError("these sums are no sparse matrix")
+    def layer_inputs(self, inputs: LayerInputs, depth: int) -> LayerInputs:
+        """Sums from the rows of the previous depth to those of `depth`, instead of sums over nodes."""
+        assert inputs.neighbor_sum.csr is not None, "these sums are no sparse matrix"
         nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
-        csr = self.deduplicate(neighbor_sum.csr, depth)
-        edge_part = None if edge_part is None else edge_part.index_select(0, nodes)
-        return LinearMap(lambda x: multiply(csr, x), no_gradient), edge_part, previous[nodes]
+        csr = self.deduplicate(inputs.neighbor_sum.csr, depth)
+        edge_part = None if inputs.edge_part is None else inputs.edge_part.index_select(0, nodes)
+        return LayerInputs(LinearMap(partial(multiply, csr), no_gradient), edge_part, previous[nodes])
 
     def deduplicate(self, csr: CSR, depth: int) -> CSR:
         """The rows of a matrix over nodes that belong to the distinct rows of a depth."""
@@ -64,10 +63,6 @@ class DistinctRows:
             self._matrices[key] = csr, CSR((lengths.cumsum(0) - lengths).int(), columns, weights)
         return self._matrices[key][1]
 
-    def pool(self, members: CSR, depth: int, h: Tensor) -> Tensor:
-        """Sums over the nodes of each graph: (U, D) -> (B, D)."""
-        return multiply(CSR(members.starts, self.depths[depth].row, None), h)
-
 
 def no_gradient(grad: Tensor) -> Tensor:
     raise NotImplementedError("distinct rows are for evaluation")
@@ -76,10 +71,7 @@ def no_gradient(grad: Tensor) -> Tensor:
 def find_distinct_rows(sums: BatchSums, num_layers: int, num_rows: int) -> DistinctRows | None:
     """The distinct rows of a batch after 0 to `num_layers` layers; None where they are hardly fewer than the nodes.
 
-    Args:
-        sums: of the batch.
-        num_layers: message-passing layers.
-        num_rows: nodes, from the first on, over which BatchNorm statistics are computed.
+    BatchNorm statistics are computed over the first `num_rows` nodes.
     """
     key = num_layers, num_rows
     if key not in sums.cache:

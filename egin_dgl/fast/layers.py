@@ -1,7 +1,7 @@
 """Layers that sum over neighbors and end in an MLP, on the sums of a batch; registered per layer class."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,30 +11,32 @@ from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv
 from egin_dgl.models.gin import GINLayer
 
 
+class LayerInputs(NamedTuple):
+    """What a layer sums in one batch."""
+
+    neighbor_sum: LinearMap  # S
+    edge_part: Tensor | None  # c
+    self_rows: Tensor | None = None  # the row of each node itself in h, where it is not the same row
+
+
 class FastLayer:
     r"""A layer as an MLP over the sum S of a node and its neighbors, ε times the node itself, and an edge part c.
 
     .. math:: h_i' = MLP\{(S h)_i + \epsilon\,h_i,\; c_i\}
 
     A subclass returns S and c of one layer class. A fixed ε is read when the object is made.
-
-    Args:
-        layer: the layer.
     """
 
     definition: tuple[str, ...] = ("forward",)  # methods that define the layer
 
     def __init__(self, layer: Any):
         self.layer = layer
-        self.mlp, self.eps = self.mlp_and_eps()
+        self.bypassed, self.mlp, self.eps = self.parts()
         self.has_eps = isinstance(self.eps, nn.Parameter) or bool(self.eps)
 
-    def mlp_and_eps(self) -> tuple[nn.Module, Tensor]:
-        return self.layer.mlp, self.layer.eps
-
-    def bypassed(self) -> list[nn.Module]:
-        """The modules that `forward` does not call."""
-        return [self.layer]
+    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
+        """The modules that `forward` does not call, the MLP, and ε."""
+        return [self.layer], self.layer.mlp, self.layer.eps
 
     def neighbor_sum(self, sums: BatchSums) -> LinearMap:
         """S. It may have several rows per node, one after another."""
@@ -43,6 +45,9 @@ class FastLayer:
     def edge_part(self, sums: BatchSums) -> Tensor | None:
         """c: (N, R)."""
         return None
+
+    def inputs(self, sums: BatchSums) -> LayerInputs:
+        return LayerInputs(self.neighbor_sum(sums), self.edge_part(sums))
 
     def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
         """(N, D) -> (N, H)."""
@@ -73,11 +78,9 @@ def register(layer_class: type[nn.Module]) -> Callable[[FastClass], FastClass]:
 class FastGIN(FastLayer):
     definition = ("forward", "call")
 
-    def mlp_and_eps(self) -> tuple[nn.Module, Tensor]:
-        return self.layer.conv.apply_func, self.layer.conv.eps
-
-    def bypassed(self) -> list[nn.Module]:
-        return [self.layer, self.layer.conv]
+    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
+        conv = self.layer.conv
+        return [self.layer, conv], conv.apply_func, conv.eps
 
 
 @register(EGINConv)
@@ -105,14 +108,11 @@ class FastEGINE(FastLayer):
 
 def find_fast_layer(layer: nn.Module) -> FastLayer | None:
     """The layer as a `FastLayer`; None if its class is not registered, redefines the layer, or has hooks."""
-    for base in type(layer).__mro__:
-        if base in REGISTRY:
-            fast_class = REGISTRY[base]
-            if is_overridden(layer, base, *fast_class.definition):
-                return None
-            fast_layer = fast_class(layer)
-            return None if any(map(has_hooks, fast_layer.bypassed())) else fast_layer
-    return None
+    base = next((base for base in type(layer).__mro__ if base in REGISTRY), None)
+    if base is None or is_overridden(layer, base, *REGISTRY[base].definition):
+        return None
+    fast_layer = REGISTRY[base](layer)
+    return None if any(map(has_hooks, fast_layer.bypassed)) else fast_layer
 
 
 def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:
@@ -124,10 +124,5 @@ def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:
 
 def has_hooks(module: nn.Module) -> bool:
     """Whether a hook is registered on the module. torch has no public way to ask."""
-    hooks = (
-        module._forward_hooks,
-        module._forward_pre_hooks,
-        module._backward_hooks,
-        module._backward_pre_hooks,
-    )
-    return any(hooks)
+    forward = module._forward_hooks or module._forward_pre_hooks
+    return bool(forward or module._backward_hooks or module._backward_pre_hooks)

@@ -76,8 +76,11 @@ class BatchSums:
         """The rows of the nodes of this batch in a tensor with a row for each node of the dataset."""
         return self.chunk.rows(tensor, self.constants.nodes, self.number)
 
+    def csrs(self, pair: MatrixPair) -> list[CSR]:
+        return [matrix.batch_csr(self.chunk, self.number) for matrix in pair]
+
     def linear_map(self, pair: MatrixPair) -> LinearMap:
-        return LinearMap.from_csr(*pair.batch_csrs(self.chunk, self.number))
+        return LinearMap.from_csr(*self.csrs(pair))
 
     @cached_property
     def graph_of_node(self) -> Tensor:
@@ -88,10 +91,8 @@ class BatchSums:
     @cached_property
     def over_graphs(self) -> LinearMap:
         """Σ_i h_i over the nodes of each graph: (N, D) -> (B, D)."""
-        members, graph_of_node = (
-            self.members,
-            self.graph_of_node,
-        )  # `self` in a closure would be a reference cycle
+        # `self` in a closure would be a reference cycle.
+        members, graph_of_node = self.members, self.graph_of_node
         return LinearMap(lambda x: multiply(members, x), lambda grad: grad.index_select(0, graph_of_node))
 
     @cached_property
@@ -111,7 +112,7 @@ class BatchSums:
             total = multiply(members, x).index_select(0, graph_of_node)
             return total.add_(multiply(csr, x)) if len(csr.columns) else total
 
-        csr, transpose = complement.batch_csrs(self.chunk, self.number)
+        csr, transpose = self.csrs(complement)
         return LinearMap(lambda x: apply(csr, x), lambda grad: apply(transpose, grad))
 
     @cached_property

@@ -1,53 +1,66 @@
-"""Sums over the neighborhood of a node, and self-loops.
+"""Sums over the neighborhood of a node, readouts, and self-loops.
 
 N nodes, E directed edges j → i, D and Q feature sizes. Each sum is a fused kernel of DGL, which stores no message per edge. The
 sums run in full precision also under autocast: sums over many neighbors are where half precision loses most, and DGL's CPU
 kernels do not support it.
 """
 
+from collections.abc import Callable
+from typing import Literal
+
 import dgl
 import dgl.function as fn
 import torch
 from dgl import DGLGraph
-from torch import Tensor
+from dgl.nn import AvgPooling, MaxPooling, SumPooling
+from torch import Tensor, nn
+
+READOUTS = {"sum": SumPooling, "mean": AvgPooling, "max": MaxPooling}
+Readout = Literal["sum", "mean", "max"]
 
 
 def sum_neighbors(graph: DGLGraph, h: Tensor) -> Tensor:
     """Σ_{j ∈ N(i)} h_j: (N, D) -> (N, D)."""
-    with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
-        graph.ndata["h"] = at_least_float32(h)
-        graph.update_all(fn.copy_u("h", "m"), fn.sum("m", "sum"))
-        return graph.ndata["sum"]
+    return sum_messages(graph, fn.copy_u("h", "m"), h=h)
 
 
 def sum_edges(graph: DGLGraph, e: Tensor) -> Tensor:
     """Σ_{j ∈ N(i)} e_ij: (E, Q) -> (N, Q)."""
-    with graph.local_scope(), torch.autocast(e.device.type, enabled=False):
-        graph.edata["e"] = at_least_float32(e)
-        graph.update_all(fn.copy_e("e", "m"), fn.sum("m", "sum"))
-        return graph.ndata["sum"]
-
-
-def sum_cross(graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
-    """Σ_{j ∈ N(i)} h_j ⊗ e_ij, flattened by rows: (N, D), (E, Q) -> (N, D·Q)."""
-    with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
-        graph.ndata["h"] = at_least_float32(h).unsqueeze(-1)
-        graph.edata["e"] = at_least_float32(e).unsqueeze(-2)
-        graph.update_all(fn.u_mul_e("h", "e", "m"), fn.sum("m", "sum"))
-        return graph.ndata["sum"].flatten(1)
+    return sum_messages(graph, fn.copy_e("e", "m"), e=e)
 
 
 def sum_weighted(graph: DGLGraph, h: Tensor, w: Tensor) -> Tensor:
     """Σ_{j ∈ N(i)} h_j ⊙ w_ij, with broadcasting: (N, …), (E, …) -> (N, …)."""
-    with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
-        graph.ndata["h"], graph.edata["w"] = at_least_float32(h), at_least_float32(w)
-        graph.update_all(fn.u_mul_e("h", "w", "m"), fn.sum("m", "sum"))
+    return sum_messages(graph, fn.u_mul_e("h", "e", "m"), h=h, e=w)
+
+
+def sum_cross(graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
+    """Σ_{j ∈ N(i)} h_j ⊗ e_ij, flattened by rows: (N, D), (E, Q) -> (N, D·Q)."""
+    return sum_weighted(graph, h.unsqueeze(-1), e.unsqueeze(-2)).flatten(1)
+
+
+def sum_messages(
+    graph: DGLGraph, message: Callable, h: Tensor | None = None, e: Tensor | None = None
+) -> Tensor:
+    with graph.local_scope(), torch.autocast(graph.device.type, enabled=False):
+        if h is not None:
+            graph.ndata["h"] = at_least_float32(h)
+        if e is not None:
+            graph.edata["e"] = at_least_float32(e)
+        graph.update_all(message, fn.sum("m", "sum"))
         return graph.ndata["sum"]
 
 
 def at_least_float32(x: Tensor) -> Tensor:
     """Half-precision tensors become float32; float32 and float64 stay."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def make_readout(readout: str) -> nn.Module:
+    """The pooling of that name: graph, (N, D) -> (B, D) for a batch of B graphs."""
+    if readout not in READOUTS:
+        raise ValueError(f"readout must be one of {', '.join(READOUTS)}, got {readout!r}")
+    return READOUTS[readout]()
 
 
 def add_self_loops(graph: DGLGraph, e: Tensor) -> tuple[DGLGraph, Tensor]:

@@ -8,8 +8,7 @@ from egin_dgl.models.dgcnn import DGCNN
 from egin_dgl.models.egin import EGIN, EGINC, EGINE
 from egin_dgl.models.egnn import EGCN, EGATGong
 from egin_dgl.models.gated_gcn import GatedGCN
-from egin_dgl.models.gin import GIN
-from egin_dgl.models.gine import GINE
+from egin_dgl.models.gin import GIN, GINE
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.pna import PNA
 

@@ -1,7 +1,5 @@
 """GAT, and GAT with edge features."""
 
-from collections.abc import Callable
-
 from dgl import DGLGraph
 from dgl.nn import EdgeGATConv, GATConv
 from torch import Tensor, nn
@@ -9,38 +7,23 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.aggregate import add_self_loops
 from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
-from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.options import Count, NumLayers, Width
+from egin_dgl.models.classifier import LayerStack
+from egin_dgl.options import Count, Width
 
 
-class AttentionNetwork(GraphClassifier):
+class AttentionNetwork(LayerStack):
     """Attention layers with several heads, concatenated; every node attends to itself through a self-loop.
 
     Args:
-        info: sizes of the data.
-        make_layer: ``make_layer(dim, head_dim) -> layer`` for `dim` input features.
         hidden_dim: features of a node after each layer, all heads together. Default: 64.
-        num_layers: message-passing layers. Default: 4.
         heads: heads of each layer; must divide hidden_dim. Default: 8.
-        classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
-    def __init__(
-        self,
-        info: DatasetInfo,
-        make_layer: Callable[[int, int], nn.Module],
-        hidden_dim: Width = 64,
-        num_layers: NumLayers = 4,
-        heads: Count = 8,
-        **classifier,
-    ):
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, heads: Count = 8, **options):
         if heads < 1 or hidden_dim % heads:
             raise ValueError(f"heads must divide hidden_dim, got {heads} heads for {hidden_dim}")
-        convs = [
-            make_layer(dim, hidden_dim // heads)
-            for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)
-        ]
-        super().__init__(info, convs, hidden_dim, **classifier)
+        self.num_heads = heads
+        super().__init__(info, hidden_dim, **options)
 
     def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         return add_self_loops(graph, edge_feats)
@@ -64,11 +47,8 @@ class GAT(AttentionNetwork):
     when = "attention without edge features, for comparison"
     uses_edges = False
 
-    def __init__(self, info: DatasetInfo, heads: Count = 8, **options):
-        def make_layer(dim, head_dim):
-            return EdgeFreeLayer(GATConv(dim, head_dim, heads))
-
-        super().__init__(info, make_layer, heads=heads, **options)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        return EdgeFreeLayer(GATConv(dim, hidden_dim // self.num_heads, self.num_heads))
 
 
 class EdgeGAT(AttentionNetwork):
@@ -91,8 +71,5 @@ class EdgeGAT(AttentionNetwork):
     paper = "Monninger, Schmidt et al., RA-L 2023"
     when = "attention that sees edges; when some neighbours matter much more than others"
 
-    def __init__(self, info: DatasetInfo, heads: Count = 8, **options):
-        def make_layer(dim, head_dim):
-            return DGLLayer(EdgeGATConv(dim, info.edge_dim, head_dim, heads))
-
-        super().__init__(info, make_layer, heads=heads, **options)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        return DGLLayer(EdgeGATConv(dim, info.edge_dim, hidden_dim // self.num_heads, self.num_heads))

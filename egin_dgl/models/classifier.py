@@ -7,11 +7,10 @@ from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.layers.aggregate import at_least_float32
+from egin_dgl.layers.aggregate import Readout, at_least_float32, make_readout
 from egin_dgl.layers.mlp import Norm, linear, make_norm
-from egin_dgl.layers.readout import Readout, make_readout
 from egin_dgl.models.model import GraphModel
-from egin_dgl.options import Fraction
+from egin_dgl.options import Fraction, NumLayers, Width
 
 
 class GraphClassifier(GraphModel):
@@ -87,6 +86,26 @@ class GraphClassifier(GraphModel):
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Graph embeddings: the readouts of all depths concatenated, (B, Σ D_k)."""
         return torch.cat(self.readouts(graph, node_feats, edge_feats), dim=-1)
+
+
+class LayerStack(GraphClassifier):
+    """Layers that are all made alike; a model defines only how one is made.
+
+    Args:
+        info: sizes of the data.
+        hidden_dim: features of a node after each layer. Default: 64.
+        num_layers: message-passing layers. Default: 4.
+    """
+
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: NumLayers = 4, **classifier):
+        inputs = layer_inputs(info.node_dim, hidden_dim, num_layers)
+        super().__init__(
+            info, [self.make_layer(info, dim, hidden_dim) for dim in inputs], hidden_dim, **classifier
+        )
+
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        """A layer from `dim` to `hidden_dim` features. Called before the module is initialised."""
+        raise NotImplementedError
 
 
 def layer_inputs(node_dim: int, hidden_dim: int, num_layers: int) -> list[int]:

@@ -5,9 +5,11 @@ multiset of e instead of the sum (for one-hot labels the same). Both are weaker 
 outer products of EGIN-C keep these pairs, but their sums are not injective either.
 """
 
+from torch import nn
+
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
-from egin_dgl.models.gin_family import GINFamily
+from egin_dgl.models.gin import GINFamily
 from egin_dgl.options import NumLayers, Width
 
 PAPER = "Yue, Liu, Zhang, Qu, ICANN 2024"
@@ -27,11 +29,8 @@ class EGIN(GINFamily):
     paper = PAPER
     when = "edge labels whose counts around a node matter; small and simple"
 
-    def __init__(self, info: DatasetInfo, learn_eps: bool = False, **options):
-        def make_layer(mlp, dim):
-            return EGINConv(mlp(dim + info.edge_dim), learn_eps)
-
-        super().__init__(info, make_layer, learn_eps=learn_eps, **options)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        return EGINConv(self.make_mlp(dim + info.edge_dim, hidden_dim), self.learn_eps)
 
 
 class EGINC(GINFamily):
@@ -48,11 +47,8 @@ class EGINC(GINFamily):
     paper = PAPER
     when = "few edge types, when what matters is which neighbour an edge leads to"
 
-    def __init__(self, info: DatasetInfo, learn_eps: bool = False, **options):
-        def make_layer(mlp, dim):
-            return EGINCConv(mlp(dim * info.edge_dim), learn_eps)
-
-        super().__init__(info, make_layer, learn_eps=learn_eps, **options)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        return EGINCConv(self.make_mlp(dim * info.edge_dim, hidden_dim), self.learn_eps)
 
 
 class EGINE(GINFamily):
@@ -73,17 +69,11 @@ class EGINE(GINFamily):
     paper = PAPER
     when = "a first choice: edge labels or attributes of any scale"
 
-    def __init__(
-        self,
-        info: DatasetInfo,
-        edge_dim: Width = 16,
-        edge_mlp_layers: NumLayers = 2,
-        learn_eps: bool = False,
-        **options,
-    ):
-        def make_layer(mlp, dim):
-            # No batch statistics over edges: MLP₂(δ) must be the same function as MLP₂(e_ij).
-            edge_mlp = MLP(info.edge_dim, edge_dim, edge_dim, edge_mlp_layers, norm="none")
-            return EGINEConv(mlp(dim + edge_dim), edge_mlp, learn_eps)
+    def __init__(self, info: DatasetInfo, edge_dim: Width = 16, edge_mlp_layers: NumLayers = 2, **options):
+        self.edge_dim, self.edge_mlp_layers = edge_dim, edge_mlp_layers
+        super().__init__(info, **options)
 
-        super().__init__(info, make_layer, learn_eps=learn_eps, **options)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        # No batch statistics over edges: MLP₂(δ) must be the same function as MLP₂(e_ij).
+        edge_mlp = MLP(info.edge_dim, self.edge_dim, self.edge_dim, self.edge_mlp_layers, norm="none")
+        return EGINEConv(self.make_mlp(dim + self.edge_dim, hidden_dim), edge_mlp, self.learn_eps)

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.aggregate import add_self_loops, sum_edges
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv, doubly_stochastic_root
-from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.options import NumLayers, Width
+from egin_dgl.models.classifier import LayerStack
+from egin_dgl.options import Width
 
 
-class ChannelNetwork(GraphClassifier):
+class ChannelNetwork(LayerStack):
     """One block of features per channel; see `egin_dgl.layers.egnn`.
 
     The channels differ from those of the paper in three ways:
@@ -24,21 +24,12 @@ class ChannelNetwork(GraphClassifier):
     - An extra channel of all self-loops: the features of the node itself.
 
     Args:
-        info: sizes of the data.
         hidden_dim: features of a node and channel after each layer. Default: 64.
-        num_layers: message-passing layers. Default: 4.
-        classifier: dropout, norm and readout of `GraphClassifier`.
     """
 
-    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: NumLayers = 4, **classifier):
-        width = hidden_dim * (info.edge_dim + info.edge_attributes + 1)
-        convs = [self.make_layer(dim, hidden_dim) for dim in layer_inputs(info.node_dim, width, num_layers)]
-        super().__init__(info, convs, width, **classifier)
-        self.signed = info.edge_attributes
-
-    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
-        """A layer from `dim` features to `hidden_dim` per channel."""
-        raise NotImplementedError
+    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, **options):
+        self.signed, self.channel_dim = info.edge_attributes, hidden_dim
+        super().__init__(info, hidden_dim * (info.edge_dim + info.edge_attributes + 1), **options)
 
     def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         graph, e = add_self_loops(graph, edge_feats)
@@ -67,8 +58,8 @@ class EGCN(ChannelNetwork):
     paper = "after Gong, Cheng, CVPR 2019: EGNN(C); self-loops, their channel and split attributes are ours"
     when = "non-negative edge weights in a few channels, such as strengths or distances"
 
-    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
-        return EGNNCConv(dim, hidden_dim, normalized=True)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        return EGNNCConv(dim, self.channel_dim, normalized=True)
 
     def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
         graph, channels = super().transform_graph(graph, edge_feats)
@@ -89,5 +80,5 @@ class EGATGong(ChannelNetwork):
     paper = "after Gong, Cheng, CVPR 2019: EGNN(A); wired as EGCN, attention anew in every layer"
     when = "as EGCN, when some neighbours matter more than their edge tells"
 
-    def make_layer(self, dim: int, hidden_dim: int) -> nn.Module:
-        return EGNNAConv(dim, hidden_dim)
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        return EGNNAConv(dim, self.channel_dim)

@@ -2,19 +2,18 @@
 
 from dgl import DGLGraph
 from dgl.nn import PNAConv
-from torch import Tensor
+from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.layers.dgl_layer import DGLLayer
 from egin_dgl.layers.mlp import BatchNorm
-from egin_dgl.models.classifier import GraphClassifier, layer_inputs
-from egin_dgl.options import NumLayers, Width
+from egin_dgl.models.classifier import LayerStack
 
 AGGREGATORS = ("mean", "max", "min", "std")
 SCALERS = ("identity", "amplification", "attenuation")
 
 
-class PNA(GraphClassifier):
+class PNA(LayerStack):
     r"""PNA of "Principal Neighbourhood Aggregation for Graph Nets", with DGL's `PNAConv` and edge features in messages.
 
     .. math:: u_i = U(h_i, \oplus_{j \in N(i)} M(h_j, h_i, e_{ij})), \quad
@@ -29,9 +28,6 @@ class PNA(GraphClassifier):
 
     Args:
         info: sizes of the data, with the degrees of the training graphs.
-        hidden_dim: features of a node after each layer. Default: 64.
-        num_layers: message-passing layers. Default: 4.
-        classifier: dropout, norm and readout of `GraphClassifier`.
 
     Example:
         >>> import dgl, torch
@@ -44,13 +40,9 @@ class PNA(GraphClassifier):
     paper = "Corso et al., NeurIPS 2020"
     when = "accuracy before speed, on graphs of varied degrees"
 
-    def __init__(self, info: DatasetInfo, hidden_dim: Width = 64, num_layers: NumLayers = 4, **classifier):
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
         delta = info.mean_log_degree or 1.0  # 1 where no training graph has an edge, or degrees are not known
-        convs = [
-            PNALayer(PNAConv(dim, hidden_dim, AGGREGATORS, SCALERS, delta, edge_feat_size=info.edge_dim))
-            for dim in layer_inputs(info.node_dim, hidden_dim, num_layers)
-        ]
-        super().__init__(info, convs, hidden_dim, **classifier)
+        return PNALayer(PNAConv(dim, hidden_dim, AGGREGATORS, SCALERS, delta, edge_feat_size=info.edge_dim))
 
 
 class PNALayer(DGLLayer):

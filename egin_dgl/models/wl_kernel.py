@@ -39,10 +39,9 @@ class WLKernelSVM:
         self.penalties = sorted(float(penalty) for penalty in penalties)
         if not self.penalties or self.penalties[0] <= 0:
             raise ValueError(f"penalties must be positive numbers, got {list(penalties)}")
-        (
-            self.make_machine(self.penalties[0], 0),
-            self.make_kernel(),
-        )  # wrong options are said before any fold starts
+        # Wrong options are reported before any fold starts.
+        self.make_machine(self.penalties[0], 0)
+        self.make_kernel()
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ class ModelEma:
     Args:
         model: in training.
         parameters: those of `model`.
-        decay: of the average, 0 ≤ decay < 1; None: no averaging.
+        decay: of the average, 0 ≤ decay < 1; None: the copy has the current weights.
         precise_bn: recompute BatchNorm statistics before evaluation, instead of the running averages of training,
             which lag behind the weights: a feature of small variance amplifies the lag by up to 1/√eps.
     """
@@ -33,9 +33,8 @@ class ModelEma:
         self.source, self.source_parameters = model, parameters
         self.decay, self.precise_bn = decay, precise_bn
         self.steps = 0
-        self.is_copy = decay is not None or precise_bn
-        self.model = copy.deepcopy(model) if self.is_copy else model
-        self.parameters = FlatParameters(self.model) if self.is_copy else parameters
+        self.model = copy.deepcopy(model)
+        self.parameters = FlatParameters(self.model)
 
     @torch.no_grad()
     def update(self) -> None:
@@ -51,11 +50,10 @@ class ModelEma:
     @torch.no_grad()
     def sync(self) -> nn.Module:
         """The model to evaluate, in evaluation mode, with the running statistics of training."""
-        if self.is_copy:
-            if self.decay is None:
-                self.move_towards_source(1.0)
-            for buffer, current in zip(self.model.buffers(), self.source.buffers(), strict=True):
-                buffer.copy_(current)
+        if self.decay is None:
+            self.move_towards_source(1.0)
+        for buffer, current in zip(self.model.buffers(), self.source.buffers(), strict=True):
+            buffer.copy_(current)
         return self.model.eval()
 
     def update_bn(self, batches: Batches, call: Callable) -> nn.Module:

@@ -41,14 +41,9 @@ class EvalResult:
 
 
 class Evaluator:
-    """Evaluates the EMA model of a fold.
+    """Evaluates the EMA model of a fold, on the test set as well if `use_test`.
 
-    Args:
-        dataset: all graphs, on the device that computes.
-        split: training, validation and test graphs.
-        options: BatchNorm statistics, precision, batch size.
-        generator: draws the training graphs of `bn_statistics=sample`.
-        use_test: whether the test set is evaluated after each epoch.
+    The generator draws the training graphs of `bn_statistics=sample`.
     """
 
     def __init__(
@@ -62,15 +57,11 @@ class Evaluator:
         self.options, self.use_test = options, use_test and len(split.test) > 0
         self.validation = GraphLoader(dataset, split.validation, options.batch_size)
         self.test = GraphLoader(dataset, split.test, options.batch_size)
-        self.missing = SplitResult(
-            math.nan, math.nan, torch.full((len(split.test), dataset.info.classes), math.nan)
-        )
-        sampled = options.bn_statistics == "sample"
-        self.train = (
-            sample_batch(dataset, split.train, generator)
-            if sampled
-            else bounded_batches(dataset, split.train)
-        )
+        no_logits = torch.full((len(split.test), dataset.info.classes), math.nan)
+        self.missing = SplitResult(math.nan, math.nan, no_logits)
+        self.train = bounded_batches(dataset, split.train)
+        if options.bn_statistics == "sample":
+            self.train = sample_batch(dataset, split.train, generator)
         splits = [split.train, split.validation, *([split.test] if self.use_test else [])]
         self.sizes = [len(graphs) for graphs in splits]
         together = bounded_batches(dataset, torch.cat([torch.as_tensor(graphs) for graphs in splits]))
@@ -117,9 +108,8 @@ def evaluate(model: nn.Module, loader: GraphLoader | ChainLoader, options: Train
     """Evaluate the model on all graphs of a loader."""
     model.eval()
     pairs = [(compute_logits(model, batch, options), batch.labels) for batch in loader]
-    if not pairs:
-        return SplitResult(math.nan, math.nan, torch.zeros(0))
-    logits, labels = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
+    empty = torch.zeros(0)
+    logits, labels = map(torch.cat, zip(*(pairs or [(empty, empty)]), strict=True))
     return compute_metrics(logits, labels)
 
 
@@ -135,16 +125,10 @@ def compute_metrics(logits: Tensor, labels: Tensor) -> SplitResult:
 def embed(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> tuple[Tensor, Tensor, Tensor]:
     """Embeddings, labels and predictions of all graphs of a loader, on the CPU."""
     model.eval()
-    rows = [
-        (
-            embed_batch(model, batch, options.fast),
-            batch.labels,
-            forward_batch(model, batch, options.fast).argmax(dim=1),
-        )
-        for batch in loader
-    ]
-    embeddings, labels, predictions = (torch.cat(column).cpu() for column in zip(*rows, strict=True))
-    return embeddings, labels, predictions
+    embeddings = [embed_batch(model, batch, options.fast) for batch in loader]
+    predictions = [forward_batch(model, batch, options.fast).argmax(dim=1) for batch in loader]
+    labels = [batch.labels for batch in loader]
+    return torch.cat(embeddings).cpu(), torch.cat(labels).cpu(), torch.cat(predictions).cpu()
 
 
 def check_finite(logits: Tensor, epoch: int) -> None:

@@ -43,11 +43,8 @@ class FoldJob:
     device: torch.device
     recipe: Recipe
     test_once: bool = False  # evaluate the test set only at the epoch selected on validation
-    chosen: dict[str, object] | None = (
-        None  # settings selected by nested cross-validation, saved with the result
-    )
+    chosen: dict[str, object] | None = None  # settings selected by nested cross-validation, for the result
 
 
-TrainFold = Callable[
-    [GraphDataset, FoldJob, OnEpoch], FoldResult
-]  # fit_fold, fit_kernel_fold or fit_nested_fold
+# fit_fold, fit_kernel_fold or fit_nested_fold
+TrainFold = Callable[[GraphDataset, FoldJob, OnEpoch], FoldResult]

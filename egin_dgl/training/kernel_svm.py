@@ -41,40 +41,29 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     model = job.recipe.make_model(dataset.info)
     if isinstance(model, nn.Module):
         raise TypeError(f"{type(model).__name__} is a torch.nn.Module: train it with fit_fold")
+    split, classes = vars(job.split), dataset.info.classes
     graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
-    labels = dataset.labels
+    labels = {name: dataset.labels[chosen] for name, chosen in split.items()}
     kernel = model.make_kernel()
-    counts = {"train": kernel.fit_transform(graphs.subset(job.split.train))}
-    for name in ("validation", "test"):
-        counts[name] = kernel.transform(graphs.subset(getattr(job.split, name)))
+    counts = {"train": kernel.fit_transform(graphs.subset(split["train"]))}
+    counts |= {name: kernel.transform(graphs.subset(split[name])) for name in ("validation", "test")}
     history: History = []
-    test_logits, machines, parameters = [], [], 0
+    test_logits, machines = [], []
     validation_logits = None  # of the selected machine
     with closing(FoldLogger(job.folder.path)) as logger:
         for epoch, penalty in enumerate(model.penalties, start=1):
             start = time.perf_counter()
-            fitted = model.make_machine(penalty, job.seed).fit(
-                counts["train"], labels[job.split.train].numpy()
-            )
+            fitted = model.make_machine(penalty, job.seed).fit(counts["train"], labels["train"].numpy())
             # Decide with the saved form: almost tied pairs depend on the last digit.
             machine = KernelMachine.from_pipeline(kernel, fitted)
-            logits = {
-                name: machine.logits_from_counts(rows, dataset.info.classes) for name, rows in counts.items()
-            }
-            metrics = {
-                name: loss_and_accuracy(logits[name], labels[getattr(job.split, name)]) for name in counts
-            }
+            logits = {name: machine.logits_from_counts(rows, classes) for name, rows in counts.items()}
+            metrics = {name: loss_and_accuracy(logits[name], labels[name]) for name in counts}
             record = EpochRecord(
-                epoch=epoch,
-                train_loss=metrics["train"][0],
-                train_accuracy=metrics["train"][1],
-                val_loss=metrics["validation"][0],
-                val_accuracy=metrics["validation"][1],
-                val_score=METRICS[job.recipe.options.monitor](
-                    logits["validation"], labels[job.split.validation]
-                ),
-                test_loss=metrics["test"][0],
-                test_accuracy=metrics["test"][1],
+                epoch,
+                *metrics["train"],
+                *metrics["validation"],
+                METRICS[job.recipe.options.monitor](logits["validation"], labels["validation"]),
+                *metrics["test"],
                 lr=math.nan,
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
@@ -83,20 +72,19 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
             record = average_monitor(history, record, window=1)
             history.append(record)
             test_logits.append(logits["test"])
-            if len(job.split.validation) and best_validation_record(history) is record:
+            if len(labels["validation"]) and best_validation_record(history) is record:
                 validation_logits = logits["validation"]
             machines.append(machine)
             logger.log_epoch(record, {})
             on_epoch(job.fold, record)
-            parameters = counts["train"].shape[1] * (1 if dataset.info.classes == 2 else dataset.info.classes)
     result = FoldResult(
         fold=job.fold,
         history=history,
         test_logits=torch.stack(test_logits),
-        test_labels=labels[job.split.test],
-        parameters=parameters,
+        test_labels=labels["test"],
+        parameters=counts["train"].shape[1] * (1 if classes == 2 else classes),
         validation_logits=validation_logits,
-        validation_labels=labels[job.split.validation],
+        validation_labels=labels["validation"],
     )
     selected = selected_record(history)
     arrays = machines[selected.epoch - 1].arrays()

@@ -9,9 +9,9 @@ result depends on neither their sizes nor their order. `torch.optim.swa_utils.up
 the variances of batches around their own means, under layers whose statistics still change.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,7 @@ from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import ChainLoader, GraphLoader
 
 MAX_ROWS = 2**18  # nodes and edges of a batch
-
-
-class Batches(Protocol):
-    """A sized collection of batches that can be iterated repeatedly."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator: ...
+Batches: TypeAlias = GraphLoader | ChainLoader | Sequence
 
 
 class Moments:
@@ -35,7 +28,7 @@ class Moments:
 
     def __init__(self) -> None:
         self.count = 0
-        self.mean = self.squares = torch.zeros(0)
+        self.mean = self.squares = torch.zeros(())
 
     def add(self, rows: Tensor) -> None:
         if len(rows) == 0:
@@ -43,9 +36,6 @@ class Moments:
         rows = rows.double()
         mean = rows.mean(dim=0)
         squares = (rows - mean).square_().sum(dim=0)
-        if self.count == 0:
-            self.count, self.mean, self.squares = len(rows), mean, squares
-            return
         total = self.count + len(rows)
         delta = mean - self.mean
         self.mean = self.mean + delta * (len(rows) / total)

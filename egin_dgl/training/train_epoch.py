@@ -1,19 +1,69 @@
-"""One epoch of training steps, and their loss."""
+"""What training changes, saved and restored as one; and one epoch of training steps."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import LRScheduler
 
 from egin_dgl.data.loader import Batch
+from egin_dgl.errors import TrainingError
+from egin_dgl.evaluation.history import History
 from egin_dgl.models.dispatch import TrainStep, make_train_step
+from egin_dgl.runs.fold_dir import FoldDir, Progress
+from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.evaluator import compute_logits, diverged
+from egin_dgl.training.flat_parameters import FlatParameters, make_optimizer
+from egin_dgl.training.job import Recipe
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.train_state import TrainState
+
+if TYPE_CHECKING:
+    from torch.amp import GradScaler
+else:  # torch.cuda.amp before torch 2.3
+    GradScaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+
+SAVED = ("model", "optimizer", "scheduler", "scaler", "ema")
+
+
+@dataclass(frozen=True)
+class TrainState:
+    model: nn.Module
+    parameters: FlatParameters
+    optimizer: torch.optim.Optimizer
+    scheduler: LRScheduler
+    scaler: GradScaler
+    ema: ModelEma
+
+    @classmethod
+    def create(cls, model: nn.Module, recipe: Recipe) -> "TrainState":
+        options = recipe.options
+        parameters = FlatParameters(model)
+        optimizer = make_optimizer(recipe.make_optimizer, model, parameters)
+        scheduler = recipe.make_scheduler(optimizer)
+        # fp16 gradients underflow without loss scaling; a disabled scaler does nothing.
+        scaler = GradScaler(enabled=options.precision == "fp16")
+        ema = ModelEma(model, parameters, options.ema_decay, precise_bn=options.bn_statistics != "running")
+        return cls(model, parameters, optimizer, scheduler, scaler, ema)
+
+    def state_dict(self) -> dict[str, dict]:
+        return {name: getattr(self, name).state_dict() for name in SAVED}
+
+    def resume(self, progress: Progress, folder: FoldDir) -> tuple[History, list[Tensor]]:
+        """Restore the state of a checkpoint; return its history and test logits."""
+        try:
+            for name in SAVED:
+                getattr(self, name).load_state_dict(progress.states[name])
+        except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+            reason = f"{type(error).__name__}: {str(error).strip().splitlines()[-1].strip()}"
+            raise TrainingError(
+                f"{folder.checkpoint}: not a checkpoint of this model and version ({reason}); {folder.remedy}"
+            ) from error
+        return progress.history, progress.test_logits
 
 
 @dataclass(frozen=True)
@@ -33,16 +83,7 @@ def train_one_epoch(
     options: TrainerOptions,
     class_weights: Tensor | None = None,
 ) -> TrainMetrics:
-    """Take one optimizer step per batch.
-
-    Args:
-        state: model, optimizer and EMA, which are updated.
-        batches: training batches.
-        epoch: its number, from 1.
-        steps: number of batches.
-        options: precision, gradient clipping and warm-up.
-        class_weights: (classes,), of the loss. Default: None, all 1.
-    """
+    """Take one optimizer step for each of `steps` batches; epochs count from 1, class weights are (classes,)."""
     state.model.train()
     fast_step = make_train_step(state.model, options.fast) if options.precision == "fp32" else None
     losses, correct, sizes, norms = [], [], [], []

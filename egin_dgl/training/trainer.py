@@ -4,6 +4,7 @@ import time
 from contextlib import closing
 from dataclasses import asdict, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -26,10 +27,8 @@ from egin_dgl.training.evaluator import Evaluator, check_finite, embed, evaluate
 from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.parallel.signals import defer_until_epoch_end, raise_if_stop_requested, stop_requested
-from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tensorboard import FoldLogger
-from egin_dgl.training.train_epoch import balanced_class_weights, train_one_epoch
-from egin_dgl.training.train_state import TrainState
+from egin_dgl.training.train_epoch import TrainState, balanced_class_weights, train_one_epoch
 
 
 def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
@@ -56,13 +55,12 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
         dataset.labels[torch.as_tensor(graphs)] for graphs in (split.train, split.validation, split.test)
     )
     validation_labels, test_labels = validation_labels.cpu(), test_labels.cpu()
-    class_weights = (
-        balanced_class_weights(train_labels, dataset.info.classes) if options.class_weights else None
-    )
+    weighted, classes = options.class_weights, dataset.info.classes
+    class_weights = balanced_class_weights(train_labels, classes) if weighted else None
     epsilons = learned_epsilons(state.ema.model)
     best: tuple[dict[str, Tensor], dict] | None = None  # best weights and metadata, not yet on disk
 
-    with closing(FoldLogger(folder.path, first_epoch=len(history) + 1)) as logger, defer_until_epoch_end():
+    with closing(FoldLogger(folder.path, len(history) + 1)) as logger, defer_until_epoch_end():
         # Epochs.
         while not is_finished(history, options):
             epoch, start, lr = len(history) + 1, time.perf_counter(), state.optimizer.param_groups[0]["lr"]
@@ -99,9 +97,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
                 weights = {name: tensor.clone() for name, tensor in evaluated.model.state_dict().items()}
                 best = weights, metadata | {"epoch": epoch}
             if finished or stop_requested() or epoch % options.checkpoint_every == 0:
-                if (
-                    best
-                ):  # together with the checkpoint, so that a resumed fold finds the best weights up to it
+                if best:  # together with the checkpoint: a resumed fold finds the best weights up to it
                     folder.save_tensors(*best)
                     best = None
                 folder.save_progress(Progress(history, test_logits, state.state_dict()))
@@ -137,18 +133,26 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
 def prepare_data(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, MakeModel, dict]:
     """Fit sizes and transforms on the training set; return the data, the model's constructor, and metadata to save."""
     train = job.split.train
-    dataset = dataset.with_training_statistics(
-        train
-    )  # a model may depend on the sizes of its training graphs
+    dataset = dataset.with_training_statistics(train)  # a model may depend on the sizes of training graphs
     info, transforms = asdict(dataset.info), dict[str, dict]()
     make_model = job.recipe.make_model
     for fit in job.recipe.transforms:
         transform = fit(dataset, train)
         dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
         transforms[type(transform).__name__] = transform.to_dict()
-    metadata = dict(job.recipe.metadata, fold=job.fold, info=info, transforms=transforms)
-    metadata["precision"], metadata["fast"] = job.recipe.options.precision, job.recipe.options.fast
+    computed = {"precision": job.recipe.options.precision, "fast": job.recipe.options.fast}
+    metadata = dict(job.recipe.metadata, fold=job.fold, info=info, transforms=transforms, **computed)
     return dataset.to(job.device), make_model, metadata
+
+
+def seed_torch(*keys: int) -> torch.Generator:
+    """Seed torch (weights, dropout) by (run seed, fold, epoch), so that checkpoints need no generator state.
+
+    Returns a CPU generator (shuffling) of the same seed.
+    """
+    seed = int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0]) >> 1
+    torch.manual_seed(seed)
+    return torch.Generator().manual_seed(seed)
 
 
 def check_network(model: GraphModel | WLKernelSVM) -> GraphModel:

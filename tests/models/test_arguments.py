@@ -9,7 +9,7 @@ from running import ROOT
 
 from egin_dgl.data import DatasetInfo
 from egin_dgl.models import EGIN, GraphClassifier
-from egin_dgl.models.arguments import documented_arguments
+from egin_dgl.models.model import documented_arguments
 
 with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
     OPTIONS = {
@@ -63,7 +63,7 @@ def test_a_user_model_inherits_arguments():
         def __init__(self, info, depth: int = 3, **options):
             super().__init__(info, num_layers=depth, **options)
 
-    assert list(inspect.signature(Mine).parameters)[:3] == ["info", "depth", "learn_eps"]
+    assert list(inspect.signature(Mine).parameters)[:3] == ["info", "depth", "mlp_layers"]
     assert documented_arguments(Mine.__doc__)[
         "depth"
     ] == "how deep." and "mlp_layers" in documented_arguments(Mine.__doc__)

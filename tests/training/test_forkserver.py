@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 
 from egin_dgl.cli.experiment import make_experiment
 from egin_dgl.cli.validation import resolve_settings
-from egin_dgl.training.parallel.forkserver import HAS_FORKSERVER
+from egin_dgl.training.parallel.processes import HAS_FORKSERVER
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = """
@@ -24,7 +24,7 @@ def report(file):
 PARENT = """
 import sys
 from pathlib import Path
-from egin_dgl.training.parallel.forkserver import start_forkserver, fold_worker_context
+from egin_dgl.training.parallel.processes import start_forkserver, fold_worker_context
 from worker import report
 if __name__ == "__main__":
     start_forkserver()

@@ -15,9 +15,8 @@ from egin_dgl.evaluation.metrics import accuracy, auroc, log_loss
 from egin_dgl.models import Majority
 from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.training.evaluator import evaluate
-from egin_dgl.training.seeding import seed_torch
 from egin_dgl.training.tensorboard import FoldLogger
-from egin_dgl.training.trainer import fit_fold
+from egin_dgl.training.trainer import fit_fold, seed_torch
 
 
 def numbers(history):

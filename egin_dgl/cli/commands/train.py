@@ -20,7 +20,7 @@ from egin_dgl.cli.overrides import hydra_arguments, parse_arguments, requested_a
 from egin_dgl.cli.sweep import run_in_sweep
 from egin_dgl.runs.run_dir import COMMAND_VARIABLE, RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
-from egin_dgl.training.parallel.forkserver import start_forkserver
+from egin_dgl.training.parallel.processes import start_forkserver
 from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
 
 

@@ -7,12 +7,12 @@ machine), so the cores are used by training folds in parallel.
 import multiprocessing
 import os
 import queue
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from threadpoolctl import threadpool_limits
@@ -23,11 +23,9 @@ from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
-from egin_dgl.training.parallel.forkserver import fold_worker_context
+from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
 from egin_dgl.training.parallel.resources import CpuBudget, core_slot
 from egin_dgl.training.parallel.signals import GRACE, Interrupted, handle_signals_in_worker
-
-Outcome = FoldResult | TrainingError
 
 
 def train_folds(
@@ -35,33 +33,31 @@ def train_folds(
 ) -> list[FoldResult]:
     """Train all folds. A fold that fails does not stop the others; the error raised at the end names it."""
     workers = min(budget.workers, len(jobs))
+    results: list[FoldResult] = []
+    failures: dict[str, list[int]] = {}  # each reason is reported once, with all folds it applies to
     with one_thread():
         if workers == 1:
-            outcomes = run_in_this_process(dataset, jobs, on_epoch, budget)
+            calls = [partial(train_fold, dataset, job, on_epoch, budget) for job in jobs]
         else:
-            outcomes = run_in_pool(dataset, jobs, on_epoch, budget, workers)
-    failures: dict[str, list[int]] = {}  # each reason is reported once, with all folds it applies to
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        if isinstance(outcome, TrainingError):
-            failures.setdefault(str(outcome), []).append(job.fold)
+            calls = run_in_pool(dataset, jobs, on_epoch, budget, workers)
+        for job, call in zip(jobs, calls, strict=True):
+            try:
+                results.append(call())
+            except TrainingError as failure:
+                failures.setdefault(str(failure), []).append(job.fold)
     if failures:
         reasons = "; ".join(f"fold {', '.join(map(str, folds))}: {text}" for text, folds in failures.items())
         raise TrainingError(f"{sum(map(len, failures.values()))} of {len(jobs)} folds failed: {reasons}")
-    return [outcome for outcome in outcomes if not isinstance(outcome, TrainingError)]
+    return results
 
 
-def run_in_this_process(dataset, jobs, on_epoch, budget: CpuBudget) -> list[Outcome]:
-    outcomes: list[Outcome] = []
-    for job in jobs:
-        try:
-            with core_slot(budget.lock_dir):
-                outcomes.append(job.train(dataset, job, on_epoch))
-        except TrainingError as failure:
-            outcomes.append(failure)
-    return outcomes
+def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, budget: CpuBudget) -> FoldResult:
+    with core_slot(budget.lock_dir):
+        return job.train(dataset, job, on_epoch)
 
 
-def run_in_pool(dataset, jobs, on_epoch, budget: CpuBudget, workers: int) -> list[Outcome]:
+def run_in_pool(dataset, jobs, on_epoch, budget: CpuBudget, workers: int) -> list[partial[FoldResult]]:
+    """Train all folds; return a function for each that returns its result or raises its error."""
     context = fold_worker_context()
     events = context.Queue()
     with mapped(dataset, jobs[0].folder.path.parent) as mmap_dataset:
@@ -74,22 +70,21 @@ def run_in_pool(dataset, jobs, on_epoch, budget: CpuBudget, workers: int) -> lis
             stop_children()
             raise
         pool.shutdown()
-    return [outcome_of(job, future) for job, future in zip(jobs, futures, strict=True)]
+    return [partial(read_result, job, future) for job, future in zip(jobs, futures, strict=True)]
 
 
-def outcome_of(job: FoldJob, future: Future) -> Outcome:
-    """Result or failure of one fold; any other exception is the run's."""
+def read_result(job: FoldJob, future: Future) -> FoldResult:
     try:
         future.result()
-        # Read from disk: tensors sent between processes go through /dev/shm, which may be small.
-        result = job.folder.progress()
-        return result if isinstance(result, FoldResult) else TrainingError(f"{job.folder.path} has no result")
-    except TrainingError as failure:
-        return failure
     except BrokenProcessPool:
         raise TrainingError(
             "a worker process died (killed, or out of memory?); finished folds are kept"
         ) from None
+    # Read from disk: tensors sent between processes go through /dev/shm, which may be small.
+    result = job.folder.progress()
+    if isinstance(result, FoldResult):
+        return result
+    raise TrainingError(f"{job.folder.path} has no result")
 
 
 def forward_epochs(futures: Sequence[Future], events, on_epoch: OnEpoch) -> None:
@@ -110,7 +105,7 @@ _worker: dict = {}
 def initialize_worker(mmap_dataset: MmapDataset, events, budget: CpuBudget) -> None:
     torch.set_num_threads(1)
     handle_signals_in_worker()
-    threading.Thread(target=exit_with_parent, daemon=True).start()
+    exit_with_parent()
     _worker.update(mmap_dataset=mmap_dataset, events=events, budget=budget)
 
 
@@ -119,8 +114,7 @@ def train_in_worker(job: FoldJob) -> None:
     if "dataset" not in _worker:  # not in the initializer, whose errors are lost
         _worker["dataset"] = _worker["mmap_dataset"].open()
     try:
-        with core_slot(_worker["budget"].lock_dir):
-            job.train(_worker["dataset"], job, lambda *event: _worker["events"].put(event))
+        train_fold(_worker["dataset"], job, lambda *event: _worker["events"].put(event), _worker["budget"])
     except Interrupted as interrupted:  # start no other fold
         os._exit(128 + interrupted.number)
 
@@ -135,14 +129,6 @@ def stop_children() -> None:
         child.join(max(0.0, deadline - time.monotonic()))
         if child.is_alive():
             child.kill()
-
-
-def exit_with_parent() -> None:
-    """Thread of a worker: exit when the parent process has died."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 @contextmanager
