@@ -97,7 +97,7 @@ def make_experiment(
 def build(settings: Settings, group: str) -> Any:
     """Instantiate a group of validated settings; a value that its class refuses is a `ConfigError`."""
     try:
-        made = instantiate(settings[group])
+        made = instantiate(settings[group], _convert_="all")  # plain lists and dicts
     except InstantiationException as error:
         cause = error.__cause__
         if isinstance(cause, EginError):
