@@ -56,6 +56,17 @@ def test_messages(overrides, sentence):
         make_experiment(settings_of(*BONDS, *overrides))
 
 
+def test_sweeps_are_bounded_and_unpickle_nothing(refused, tmp_path):
+    for options, message in (
+        (["seed=range(0,1000000000)"], "a sweep has at most 10,000 jobs"),
+        (["seed=range(0,200)", "model.hidden_dim=range(1,100)"], "a sweep has at most 10,000 jobs"),
+        (["hydra/sweeper=optuna", "hydra/sweeper/sampler=cmaes", "seed=choice(1,2)"], "would unpickle"),
+    ):
+        done = refused(tmp_path, "-m", "dataset=bonds", *options)
+        assert message in done.stderr and done.stderr.count("\n") == 1
+    assert "reproducible must be" in refused(tmp_path, "reproducible=maybe").stderr
+
+
 def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from egin_dgl.models import GIN\n"

@@ -60,7 +60,6 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     start = time.perf_counter()
     run, settings = RunDir(Path(path)), spec.settings
     if finished := run.load_finished(settings):
-        run.repair()
         print_summary(finished, run.path)
         return finished
     run.register(spec)

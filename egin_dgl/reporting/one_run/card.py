@@ -10,7 +10,7 @@ from egin_dgl.files import write_text
 from egin_dgl.reporting.formatting import PERCENT
 from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows
 from egin_dgl.runs.run_dir import RunDir, is_described
-from egin_dgl.runs.settings import read_object
+from egin_dgl.runs.schemas import Summary, read_object
 
 CARD = """# {model} on {dataset}
 
@@ -35,7 +35,7 @@ Probabilities are {calibration}
 
 def write_card(run: RunDir) -> None:
     """Write card.md from run.json and summary.json of a finished run."""
-    record, summary = run.read_record(), read_object(run.summary, {})
+    record, summary = run.read_record(), read_object(run.summary, Summary)
     settings, command = record["settings"], train_command(record)
     options = [f"{key} {value}" for key, value in settings["model"].items() if not key.startswith("_")]
     versions = [f"{name} {version}" for name, version in record.get("versions", {}).items()]
