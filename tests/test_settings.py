@@ -37,7 +37,6 @@ def test_yes_and_no_are_booleans(text, value):
             ["+optimizer.betas=[0.9,1]"],
             "optimizer.betas must be less than 1, got \[0.9, 1\]",
         ),
-        (["scheduler=plateau", "scheduler.factor=1"], "scheduler: Factor should be < 1.0"),
         (["model=dgcnn", "model.conv_dims=[1]"], "model.conv_dims must have at least 2 items"),
         (["trainer.ema_decay=1"], r"trainer.ema_decay must be less than 1, got 1$"),
         (["optimizer.lr=-1"], "optimizer.lr must be greater than or equal to 0, got -1"),
