@@ -3,11 +3,13 @@
 import pytest
 import torch
 import yaml
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from running import BONDS, composed, replaced, settings_of
 from torch import nn
 
-from egin_dgl.cli.error_messages import check_overrides
+from egin_dgl.cli import error_messages
+from egin_dgl.cli.error_messages import check_overrides, explain
 from egin_dgl.cli.experiment import build, make_experiment
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.errors import ConfigError
@@ -64,6 +66,14 @@ def test_sweeps_are_bounded_and_unpickle_nothing(refused, tmp_path):
         done = refused(tmp_path, "-m", "dataset=bonds", *options)
         assert message in done.stderr and done.stderr.count("\n") == 1
     assert "reproducible must be" in refused(tmp_path, "reproducible=maybe").stderr
+
+
+@pytest.mark.parametrize("option", ["sweeper/optuna", "sweeper/sampler/tpe"])
+def test_search_without_its_package_names_the_package(option, monkeypatch):
+    missing = HydraException(f"In 'train': Could not find 'hydra/{option}'\nAvailable options: …")
+    assert "pip install" not in explain(missing)  # it is installed here
+    monkeypatch.setattr(error_messages, "installed_version", lambda package: "not installed")
+    assert explain(missing).endswith("is not installed: pip install hydra-optuna-sweeper 'sqlalchemy<2'")
 
 
 def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
