@@ -286,7 +286,7 @@ def test_prediction_finds_columns_in_any_case(table):
     (arrays,) = open_graphs(table(TABLE.replace("smiles,activity", "SMILES,Activity")), SETTINGS)
     assert arrays.graphs == 4 and arrays.graph_labels.tolist() == ["no", "yes", "yes", "no"]
     for header in ("SMILES,Smiles", "structure,activity"):
-        with pytest.raises(DataError, match="has no column 'smiles', only 'id', .*; rename one$"):
+        with pytest.raises(DataError, match="has no column 'smiles', only 'id', .*; rename one to 'smiles'$"):
             next(open_graphs(table(TABLE.replace("smiles,activity", header)), SETTINGS))
     with pytest.raises(DataError, match="set dataset.smiles=NAME"):
         load_smiles(table(TABLE.replace("smiles", "structure")), target="activity")

@@ -46,7 +46,7 @@ class Table:
         """The strings of a column; `option` is the setting that selects it, for messages."""
         if name not in self.columns:
             found = ", ".join(map(repr, self.columns)) or "none"
-            hint = f"set {option}=NAME" if option else "rename one"
+            hint = f"set {option}=NAME" if option else f"rename one to {name!r}"
             raise DataError(f"{self.path} has no column {name!r}, only {found}; {hint}")
         return self.columns[name]
 
