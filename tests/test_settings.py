@@ -174,3 +174,11 @@ def test_build_takes_plain_settings(recorded):
     make = build(recorded, "optimizer")
     assert (make.func, make.keywords["lr"]) == (torch.optim.Adam, 0.01)
     assert build(settings_of(*BONDS), "dataset").info.graphs == 8
+
+
+@pytest.mark.parametrize("dataset", ["tu", "csv", "smiles", "graphs"])
+def test_the_name_of_a_dataset_is_not_a_path(dataset):
+    path = [] if dataset == "tu" else ["dataset.path=x"]
+    for name in ("../../../x", "..", "a/b"):
+        with pytest.raises(ConfigError, match="^dataset.name must be a name without a path, got"):
+            settings_of(f"dataset={dataset}", *path, f"dataset.name={name}")

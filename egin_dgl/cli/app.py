@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from egin_dgl import reproducibility
 from egin_dgl.backend import import_in_background
 from egin_dgl.cli.experiment import Experiment, make_experiment
@@ -23,6 +21,7 @@ from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
+from egin_dgl.terminal import make_console
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
@@ -76,6 +75,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "majority_accuracy": dataset.majority_accuracy,
         "holdout": bool(settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
+        "skipped": list(dataset.skipped),
         **summarize(results, folds.k, settings["cv"]["validation"]),
     }
     histories = [result.history for result in results]
@@ -104,7 +104,7 @@ def log_dataset(dataset: GraphDataset, settings: Settings) -> None:
     attributes = settings["model"].get("attributes")
     lines = hints(dataset, trainer["standardize"], bool(trainer["class_weights"]), attributes)
     for line in (data_line(dataset), *lines):
-        Console(stderr=True).print(line, soft_wrap=True, highlight=False)
+        make_console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
 def train_all_folds(
@@ -125,7 +125,7 @@ def train_all_folds(
 
 
 def print_summary(summary: dict, path: Path) -> None:
-    console = Console()
+    console = make_console()
     console.print(summary_table(summary, console.width))
     console.print(metrics_line(summary), highlight=False)
     size = f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in"
