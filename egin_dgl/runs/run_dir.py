@@ -32,7 +32,14 @@ from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.files import atomic_path, remove_temporary_files, storage_errors, write_text
-from egin_dgl.runs.schemas import RunRecord, Summary, json_checksum, read_object, write_object
+from egin_dgl.runs.schemas import (
+    RefitSummary,
+    RunRecord,
+    RunSummary,
+    json_checksum,
+    read_object,
+    write_object,
+)
 from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 
 if TYPE_CHECKING:  # slow to import
@@ -164,7 +171,7 @@ class RunDir:
         if result_settings(self.read_record()["settings"]) != result_settings(settings):
             return None
         try:
-            summary = read_object(self.summary, Summary)
+            summary = read_object(self.summary, RefitSummary if settings["cv"].get("refit") else RunSummary)
             changed = [
                 name for name, found in self.checksums().items() if summary["files"].get(name) != found
             ]

@@ -4,7 +4,7 @@ import json
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import NotRequired, TypedDict  # pydantic refuses typing's before Python 3.12
@@ -125,20 +125,45 @@ class Summary(Entries):
     device: str
     notes: list[str]
     folds: int
-    headline: str
-    protocols: dict[str, ProtocolEntry | None]
     metrics: dict[str, MetricEntry]
     validation_score: Number
-    k: NotRequired[int]
-    holdout: NotRequired[bool]
-    majority_accuracy: NotRequired[float]
-    chosen: NotRequired[list[Options]]
-    refit: NotRequired[RefitEntry]
     files: dict[str, int]  # checksum of each file that the run vouches for
 
 
+@with_config(ConfigDict(strict=True, extra="forbid"))
+class Protocols(TypedDict):
+    selected: ProtocolEntry | None
+    common_epoch: ProtocolEntry | None
+    best_per_fold: ProtocolEntry | None
+    last: ProtocolEntry | None
+    last_20: ProtocolEntry | None
+
+
+class CrossValidation(Summary):
+    headline: Literal["selected", "common_epoch"]
+    protocols: Protocols
+    k: int
+    holdout: bool
+    majority_accuracy: float
+    chosen: NotRequired[list[Options]]
+
+
+class RefitSummary(Summary):
+    headline: Literal["refit"]
+    refit: RefitEntry
+
+
+def has_headline(summary: CrossValidation) -> CrossValidation:
+    if summary["protocols"][summary["headline"]] is None:
+        raise ValueError("the headline has no result")
+    return summary
+
+
+RunSummary = Annotated[CrossValidation, AfterValidator(has_headline)]
+
+
 @cache
-def adapter(schema: type) -> TypeAdapter:
+def adapter(schema: Any) -> TypeAdapter:
     return TypeAdapter(schema)
 
 
@@ -149,7 +174,7 @@ def write_object(path: Path, content: dict, sealed: bool = True) -> None:
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
-def read_object(path: Path, schema: type) -> dict:
+def read_object(path: Path, schema: Any) -> dict:
     """Read an object of this type. The checksum, if present, is verified and left out."""
     try:
         file = path.read_bytes()
