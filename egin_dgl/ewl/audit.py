@@ -11,7 +11,7 @@ from egin_dgl.data.splits import Folds
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.isomorphism import Matcher
-from egin_dgl.ewl.refinement import Refinement, refine, refine_at_most, stable_colors
+from egin_dgl.ewl.refinement import MAX_REPEATED, Refinement, refine, refine_at_most, stable_colors
 
 Progress = Callable[[int, int], None]  # (pairs compared, maximum number of pairs)
 
@@ -124,7 +124,7 @@ def duplicate_groups(
     graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
     colors = stable_colors(graphs)
     matcher = Matcher(graphs, colors)
-    candidates = _groups(_color_classes(graphs, colors))
+    candidates = _groups(Refinement("e-wl", graphs, [colors], stable_depth=0).graph_classes())
     groups = np.arange(len(graphs))
     done, total = 0, sum(len(members) - 1 for members in candidates)
     with _progress(progress) as advance:
@@ -141,19 +141,15 @@ def duplicate_groups(
 
 
 def count_leaks(dataset: object, folds: Sequence[np.ndarray]) -> int:
-    """Number of graphs that have the stable E-WL colours of a graph in another fold; no exact comparison."""
+    """Number of graphs that have the E-WL colours of a graph in another fold, at depth 100; no exact comparison."""
     graphs = as_graph_set(dataset)
-    # Few graphs are alike after two rounds; a long chain, which takes many rounds, seldom is one of them.
+    # Most graphs differ after two rounds. A chain of thousands of nodes would take thousands of rounds.
     groups = _groups(refine(graphs, depth=2).graph_classes())
     alike = np.fromiter(chain.from_iterable(groups), dtype=np.int64)
     chosen = graphs.subset(alike)
-    groups = _groups(_color_classes(chosen, stable_colors(chosen)))
+    groups = _groups(refine(chosen, depth=MAX_REPEATED).graph_classes())
     duplicates = [tuple(alike[list(group)].tolist()) for group in groups]
     return sum(map(len, _leaks(duplicates, folds, len(graphs))))
-
-
-def _color_classes(graphs: GraphSet, colors: np.ndarray) -> np.ndarray:
-    return Refinement("e-wl", graphs, [colors], stable_depth=0).graph_classes()
 
 
 def _level(refinement: Refinement, depth: int, labels: np.ndarray) -> Level:
