@@ -139,7 +139,7 @@ def test_the_command_writes_tables_and_a_picture(trained, tmp_path, script):
     assert (tmp_path / "why" / "explanation.png").read_bytes().startswith(b"\x89PNG")
     for arguments, message in (
         (("graph=99",), "no graph '99'; its first are 0, 1, 2, 3"),
-        (("graph=1", "by=magic"), "by must be occlusion or gradients"),
+        (("graph=1", "by=magic"), "by must be 'occlusion' or 'gradients'"),
         (("graph=1", "fold=9"), "no finished fold 9"),
     ):
         refused = call(*arguments)
