@@ -114,7 +114,8 @@ def natural_key(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path, with_results: bool = True) -> Run:
+    """Read what a directory says of its run; `with_results` also the results of its folds."""
     folder, problems = RunDir(path), list[str]()
     record = read_json(folder.run_json, RECORD, problems)
     folds = read_json(folder.folds, {"k": int, "folds": list}, problems)
@@ -122,7 +123,7 @@ def read_run(path: Path) -> Run:
     shape = fold_shape(spec.settings, folds)
     k, repeats = shape or (0, 1)
     results = {}
-    for fold in range(k * repeats):
+    for fold in range(k * repeats if with_results else 0):
         try:
             progress = folder.fold(fold).progress()
         except EginError as failure:
