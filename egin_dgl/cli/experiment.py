@@ -144,6 +144,8 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
             optimizer = recipe.make_optimizer(model.parameters())
             group = "scheduler"
             recipe.make_scheduler(optimizer)
+    except EginError:
+        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{group}: {error}") from error
     return model
