@@ -69,7 +69,7 @@ class ModelComparison:
     def sentence(self) -> str:
         test, unit = self.test, unit_of(self.metric)
         folds = f"{test.folds} of {self.expected}" if test.folds < self.expected else str(test.folds)
-        if test.difference == 0:
+        if unit.round(test.difference) == 0:
             return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds} folds)."
         better, worse = self.first, self.second
         if (test.difference > 0) == METRICS[self.metric].is_loss:
