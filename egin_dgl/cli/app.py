@@ -16,7 +16,7 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.history import FoldResult
-from egin_dgl.evaluation.summary import confusion_counts, summarize, test_predictions
+from egin_dgl.evaluation.summary import confusion_counts, majority_accuracy, summarize, test_predictions
 from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
@@ -74,8 +74,8 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
 
     summary = {
         **summary_head(experiment, results[0], start),
-        "majority_accuracy": dataset.majority_accuracy,
-        "holdout": bool(settings["cv"].get("holdout")),
+        "majority_accuracy": majority_accuracy(dataset.labels.numpy(), splits.values()),
+        "holdout": bool(folds.fixed or settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
         **summarize(results, folds.k, settings["cv"]["validation"]),
     }
