@@ -34,7 +34,7 @@ class Run:
     k: int = 0
     repeats: int = 1
     fixed: bool = False  # the data define one split, which is fold 0
-    folds_hash: str | None = None  # None: no folds yet
+    folds_hash: str | None = None  # of the graphs and labels of all folds; None: no folds yet
     data_hash: str | None = None  # None: no data read yet
     results: dict[int, FoldResult] = field(default_factory=dict)  # of finished folds, by number
     error: str | None = None
@@ -131,7 +131,8 @@ def read_run(path: Path, with_results: bool = True) -> Run:
             continue
         if isinstance(progress, FoldResult):
             results[fold] = progress
-    folds_hash = hashlib.sha256(json.dumps(folds.get("folds")).encode()).hexdigest()
+    content = [folds.get("folds"), folds.get("labels_hash")]
+    folds_hash = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     error = " ".join(folder.error.read_text("utf-8", "replace").split()) if folder.error.is_file() else None
     return Run(
         folder=path,

@@ -35,6 +35,8 @@ def rank_table(table: ResultTable) -> TextTable | None:
     means = pd.DataFrame(index=[pivot.row_label(row) for row in pivot.rows])
     for column in pivot.columns:
         cells = [table.cells.get((row, column)) for row in pivot.rows]
+        if len({cell.test_sets for cell in cells if cell}) > 1:  # not comparable
+            continue
         means[column] = [cell.comparable if cell else float("nan") for cell in cells]
     means = means.dropna(axis="columns")
     if min(means.shape) < 2:
