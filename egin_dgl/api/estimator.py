@@ -108,9 +108,9 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, graphs: Sequence, y: Sequence) -> "EGINClassifier":
         """Train on graphs and their classes: strings, integers or booleans."""
-        graphs, y = check_graphs(graphs), check_classes(y)
-        check_consistent_length(graphs, y)
-        classes, numbers = np.unique(y, return_inverse=True)
+        graphs, targets = as_graph_list(graphs), as_targets(y)
+        check_consistent_length(graphs, targets)
+        classes, numbers = np.unique(targets, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y must have two or more classes, got {classes.tolist()}")
         names = [str(value) for value in classes.tolist()]
@@ -129,7 +129,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "fold_")
         fold = self.fold_
         dataset = GraphDataset.from_graphs(
-            check_graphs(graphs),
+            as_graph_list(graphs),
             vocabulary=fold.vocabulary,
             class_names=fold.info.class_names,
             **self._columns(),
@@ -176,7 +176,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         return Split(np.setdiff1d(everything, chosen), chosen, NO_GRAPHS)
 
 
-def check_graphs(graphs: Sequence) -> list:
+def as_graph_list(graphs: Sequence) -> list:
     """The graphs as a list; a single graph, a string or a table is a ValueError in scikit-learn's words."""
     if kind := kind_of(graphs):
         raise ValueError(f"Expected a list of graphs, got a single {kind} instead: pass a list of one graph.")
@@ -186,7 +186,7 @@ def check_graphs(graphs: Sequence) -> list:
     return list(graphs)
 
 
-def check_classes(y: Sequence) -> np.ndarray:
+def as_targets(y: Sequence) -> np.ndarray:
     """One class for each graph, (G,); missing and continuous values are a ValueError, as in scikit-learn."""
     if y is None:
         raise ValueError("EGINClassifier requires y to be passed, but the target y is None.")

@@ -79,8 +79,8 @@ def explain_graph(
     networks = [(fold, fold.model) for fold in run.folds if isinstance(fold.model, nn.Module)]
     if networks:
         results = []
-        for fold, model in networks:
-            on_progress("gradients", len(results), len(networks))
+        for number, (fold, model) in enumerate(networks):
+            on_progress("gradients", number, len(networks))
             results.append(integrated_gradients(fold, model, graph, target))
         by_node, by_edge = (torch.stack(one).mean(dim=0) for one in list(zip(*results, strict=True))[:2])
         by_pair = torch.zeros(len(pairs), dtype=torch.float64).index_add_(0, pair_of_edge, by_edge)
