@@ -38,7 +38,11 @@ def explain_prediction(options: ExplainOptions) -> None:
 
     run = options.load()
     graph = find_graph(run, options.input, options.graph)
-    with one_thread(), Progress(console=Console(stderr=True), transient=True) as progress:
+    terminal = Console(stderr=True)
+    with (
+        one_thread(),
+        Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as progress,
+    ):
         task = progress.add_task("")
         explanation = explain_graph(
             run,
