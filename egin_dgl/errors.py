@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -45,6 +45,16 @@ def escape_control(text: object) -> str:
     Bytes of file names that are not UTF-8, lone surrogates in Python, are escaped as well.
     """
     return CONTROL.sub(lambda match: ascii(match[0])[1:-1], str(text))
+
+
+def list_first(items: Sequence[str], separator: str = ", ", limit: int = 3) -> str:
+    """The first items of a list and the number of the others.
+
+    >>> list_first(["a", "b", "c"], limit=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(items) - limit:,} more" if len(items) > limit else ""
+    return separator.join(items[:limit]) + more
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from egin_dgl.errors import StorageError
+from egin_dgl.errors import DataError, StorageError
 
 NETWORK_ERRORS = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH)
 TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # names made by `temporary_sibling`
@@ -58,6 +58,13 @@ def storage_errors(path: str | Path) -> Iterator[None]:
         if reason := write_failure_reason(error):
             raise StorageError(f"cannot write {path}: {reason}") from error
         raise
+
+
+def regular_file(path: Path) -> Path:
+    """The path, unless it is a device, a pipe or a socket, which may never end."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise DataError(f"{path} is a device, a pipe or a socket; give a file or a directory")
+    return path
 
 
 def write_failure_reason(error: OSError) -> str | None:

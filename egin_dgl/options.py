@@ -79,6 +79,10 @@ Directory = Annotated[
     str, wording("the path of a directory", lambda path: os.path.isdir(os.path.expanduser(path)))
 ]
 File = Annotated[str, wording("the path of a file", os.path.isfile)]
+Name = Annotated[
+    str,
+    wording("a name without a path", lambda name: name not in (".", "..") and not set(name) & set("/\\\0")),
+]
 Url = Annotated[str, wording("a URL that begins with http:// or https://", re.compile("https?://.+").match)]
 Device = Annotated[
     str,

@@ -163,8 +163,18 @@ def test_damaged_summary_history_and_removed_folds_are_made_again(small_run, tmp
     (folder / "fold_01" / "history.csv").write_text("epoch\n1\n")
     assert resume_here(folder)["protocols"]["last"]["mean"] == mean
     same_numbers(small_run, folder)
-    (folder / "fold_01" / "last.pt").write_bytes(b"damaged")
-    assert resume_here(folder)["folds"] == 3  # its numbers are in the summary
+    for name in ("predictions.csv", "curves.png"):
+        good = (folder / name).read_bytes()
+        (folder / name).write_bytes(good[:-9] + b"changed")
+        resume_here(folder)
+        assert (folder / name).read_bytes() == good
+    for name in ("last.pt", "best.safetensors"):
+        good = (folder / "fold_01" / name).read_bytes()
+        (folder / "fold_01" / name).write_bytes(b"damaged")
+        with pytest.raises(TrainingError, match=f"fold_01/{name}.*remove the directory"):
+            resume_here(folder)
+        (folder / "fold_01" / name).write_bytes(good)
+    resume_here(folder)
     shutil.rmtree(folder / "fold_01")
     resume_here(folder)
     same_numbers(small_run, folder)

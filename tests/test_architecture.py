@@ -14,6 +14,7 @@ GROUND = (
     "backend",
     "options",
     "with_dgl",
+    "terminal",
 )  # single files that every room stands on
 ROOMS = (
     "data",

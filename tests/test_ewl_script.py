@@ -53,8 +53,23 @@ def test_draw_writes_a_picture(ewl, tmp_path):
 
 def test_errors_are_one_line(ewl):
     for arguments, message in {
-        ("compare", "dataset=mutag", "3"): "compare takes the numbers of two graphs, got 1",
+        ("compare", "dataset=mutag", "3"): "compare takes 2 numbers of graphs, got 1",
         ("audit", "dataset=mutg"): "did you mean mutag?",
     }.items():
         done = ewl(*arguments)
         assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", ["²", "①", "x"])
+def test_what_is_not_the_number_of_a_graph_is_one_sentence(ewl, number):
+    done = ewl("draw", "dataset=bonds", number)
+    assert (
+        done.returncode == 1
+        and done.stderr.startswith("error: ")
+        and "nor the number of a graph" in done.stderr
+    )
+
+
+def test_audit_ends_where_colours_are_stable(ewl):
+    done = ewl("audit", "dataset=mutag", "--depth", "100000000")
+    assert done.returncode == 0 and 5 < len(done.stdout.splitlines()) < 30

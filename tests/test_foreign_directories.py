@@ -125,6 +125,22 @@ def test_links_out_of_the_directory_are_refused(small_run, canary, tmp_path):
             route()
 
 
+def test_links_in_circles_do_not_stop_a_table(small_run, tmp_path):
+    shutil.copytree(small_run, tmp_path / "runs" / "one")
+    (tmp_path / "runs" / "loop").symlink_to(tmp_path / "runs")
+    (tmp_path / "runs" / "again").symlink_to(tmp_path / "runs" / "one")
+    (tmp_path / "runs" / "nowhere").symlink_to(tmp_path / "missing")
+    assert len(find_runs([tmp_path / "runs"])) == 1
+
+
+def test_refit_of_a_run_elsewhere_is_not_resumed(small_run, tmp_path):
+    folder = shutil.copytree(small_run, tmp_path / "run")
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"refit_of": str(small_run)}))
+    with pytest.raises(ConfigError, match="is a refit of a run elsewhere: type cv=refit"):
+        resume(parse_arguments([f"resume={folder}"]))
+
+
 def test_only_trust_config_dir_and_launchers_go_with_resume():
     for wrong in ("seed=3", "hydra.run.dir=x", "hydra.sweep.dir=x", "-m"):
         with pytest.raises(ConfigError, match=f"leave out {wrong}"):

@@ -3,11 +3,13 @@
 import pytest
 import torch
 import yaml
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from running import BONDS, composed, replaced, settings_of
 from torch import nn
 
-from egin_dgl.cli.error_messages import check_overrides
+from egin_dgl.cli import error_messages
+from egin_dgl.cli.error_messages import check_overrides, explain
 from egin_dgl.cli.experiment import build, make_experiment
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.errors import ConfigError
@@ -37,7 +39,6 @@ def test_yes_and_no_are_booleans(text, value):
             ["+optimizer.betas=[0.9,1]"],
             "optimizer.betas must be less than 1, got \[0.9, 1\]",
         ),
-        (["scheduler=plateau", "scheduler.factor=1"], "scheduler: Factor should be < 1.0"),
         (["model=dgcnn", "model.conv_dims=[1]"], "model.conv_dims must have at least 2 items"),
         (["trainer.ema_decay=1"], r"trainer.ema_decay must be less than 1, got 1$"),
         (["optimizer.lr=-1"], "optimizer.lr must be greater than or equal to 0, got -1"),
@@ -54,6 +55,25 @@ def test_yes_and_no_are_booleans(text, value):
 def test_messages(overrides, sentence):
     with pytest.raises(ConfigError, match=f"^{sentence}"):
         make_experiment(settings_of(*BONDS, *overrides))
+
+
+def test_sweeps_are_bounded_and_unpickle_nothing(refused, tmp_path):
+    for options, message in (
+        (["seed=range(0,1000000000)"], "a sweep has at most 10,000 jobs"),
+        (["seed=range(0,200)", "model.hidden_dim=range(1,100)"], "a sweep has at most 10,000 jobs"),
+        (["hydra/sweeper=optuna", "hydra/sweeper/sampler=cmaes", "seed=choice(1,2)"], "would unpickle"),
+    ):
+        done = refused(tmp_path, "-m", "dataset=bonds", *options)
+        assert message in done.stderr and done.stderr.count("\n") == 1
+    assert "reproducible must be" in refused(tmp_path, "reproducible=maybe").stderr
+
+
+@pytest.mark.parametrize("option", ["sweeper/optuna", "sweeper/sampler/tpe"])
+def test_search_without_its_package_names_the_package(option, monkeypatch):
+    missing = HydraException(f"In 'train': Could not find 'hydra/{option}'\nAvailable options: …")
+    assert "pip install" not in explain(missing)  # it is installed here
+    monkeypatch.setattr(error_messages, "installed_version", lambda package: "not installed")
+    assert explain(missing).endswith("is not installed: pip install hydra-optuna-sweeper 'sqlalchemy<2'")
 
 
 def test_a_user_model_is_validated_by_its_signature(tmp_path, monkeypatch):
@@ -154,3 +174,11 @@ def test_build_takes_plain_settings(recorded):
     make = build(recorded, "optimizer")
     assert (make.func, make.keywords["lr"]) == (torch.optim.Adam, 0.01)
     assert build(settings_of(*BONDS), "dataset").info.graphs == 8
+
+
+@pytest.mark.parametrize("dataset", ["tu", "csv", "smiles", "graphs"])
+def test_the_name_of_a_dataset_is_not_a_path(dataset):
+    path = [] if dataset == "tu" else ["dataset.path=x"]
+    for name in ("../../../x", "..", "a/b"):
+        with pytest.raises(ConfigError, match="^dataset.name must be a name without a path, got"):
+            settings_of(f"dataset={dataset}", *path, f"dataset.name={name}")

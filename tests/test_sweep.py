@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import signal
+import sys
 import time
 from importlib.util import find_spec
 
@@ -114,8 +116,14 @@ def test_killed_sweep_resumes_with_the_same_numbers(run_here, start_and_kill, co
     first = (folder / "0_egin_e_bonds" / "summary.json").stat().st_mtime_ns
     assert len(summaries(folder)) == 1
     folder = folder.rename(tmp_path / "s${b},=")
-    done = command(f"resume={folder}", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", cwd=tmp_path)
+    foreign = tmp_path / ".foreign"  # a working directory whose modules must not be imported by workers
+    foreign.mkdir()
+    for name in ("joblib", "multiprocessing", "cloudpickle"):
+        (foreign / f"{name}.py").write_text(f"open({str(foreign / 'canary')!r}, 'w')")
+    done = command(f"resume={folder}", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", cwd=foreign)
     assert done.returncode == 0, done.stderr
+    assert sys.version_info < (3, 11) or not (foreign / "canary").exists()
+    shutil.rmtree(foreign)
     assert len(summaries(folder)) == 2 and [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert (folder / "0_egin_e_bonds" / "summary.json").stat().st_mtime_ns == first
     run_here(tmp_path / "unbroken", *TWO_EPOCHS, "model.edge_dim=3")

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from egin_dgl import reproducibility
 from egin_dgl.backend import import_in_background
 from egin_dgl.cli.experiment import Experiment, make_experiment
@@ -24,6 +22,7 @@ from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
+from egin_dgl.terminal import make_console
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
@@ -61,7 +60,6 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     start = time.perf_counter()
     run, settings = RunDir(Path(path)), spec.settings
     if finished := run.load_finished(settings):
-        run.repair()
         print_summary(finished, run.path)
         return finished
     run.register(spec)
@@ -80,6 +78,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "majority_accuracy": majority_accuracy(dataset.labels.numpy(), splits.values()),
         "holdout": bool(folds.fixed or settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
+        "skipped": list(dataset.skipped),
         **summarize(results, folds.k, settings["cv"]["validation"]),
     }
     histories = [result.history for result in results]
@@ -124,7 +123,7 @@ def ema_hint(settings: Settings, graphs: int) -> str | None:
 
 
 def print_hint(line: str) -> None:
-    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
+    make_console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
 def train_all_folds(
@@ -145,7 +144,7 @@ def train_all_folds(
 
 
 def print_summary(summary: dict, path: Path) -> None:
-    console = Console()
+    console = make_console()
     console.print(summary_table(summary, console.width))
     console.print(metrics_line(summary), highlight=False)
     size = f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in"

@@ -104,7 +104,7 @@ def finish_sweep() -> str | None:
 
     from egin_dgl.reporting.many_runs.report import publish_sweep
 
-    unfinished = len(publish_sweep(active_dir, Console()))
+    unfinished = len(publish_sweep(active_dir, Console(emoji=False)))
     hint = escape_control(resume_arguments(active_dir))
     return f"{unfinished} of {jobs} jobs failed; {hint} runs them again" if unfinished else None
 

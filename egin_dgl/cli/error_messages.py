@@ -11,14 +11,18 @@ from hydra.core.override_parser.types import QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from egin_dgl.backend import installed_version
 from egin_dgl.cli.config_dirs import compose_config, conf_dir, list_choices, search_path, split_config_dir
 from egin_dgl.errors import ConfigError, did_you_mean, one_line
 
-LAUNCHERS = {
+# Package of each option, and of the samplers of a search.
+PLUGINS = {
     "joblib": "hydra-joblib-launcher",
     "ray": "hydra-ray-launcher",
     "submitit_local": "hydra-submitit-launcher",
     "submitit_slurm": "hydra-submitit-launcher",
+    "optuna": "hydra-optuna-sweeper 'sqlalchemy<2'",
+    "sampler": "hydra-optuna-sweeper 'sqlalchemy<2'",
 }
 
 
@@ -74,11 +78,10 @@ def parse_value(override: str) -> Any:
 def explain(error: Exception) -> str:
     """An error of Hydra in one line, with the valid options where one is wrong."""
     text = str(error)
-    if match := re.search(r"Could not find 'hydra/(launcher|sweeper)/(?:sampler/)?(\w+)'", text):
-        kind, option = match.groups()
-        package = "hydra-optuna-sweeper 'sqlalchemy<2'" if kind == "sweeper" else LAUNCHERS.get(option)
-        if package:
-            return f"hydra/{kind}={option} is in a package that is not installed: pip install {package}"
+    if match := re.search(r"Could not find 'hydra/((?:launcher|sweeper)/(\w+)[\w/]*)'", text):
+        option, plugin = match[1].replace("/", "=", 1), PLUGINS.get(match[2], "")
+        if plugin and installed_version(plugin.split()[0]) == "not installed":
+            return f"hydra/{option} is in a package that is not installed: pip install {plugin}"
     if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         group, option = match.groups()
         user_dir, _ = split_config_dir(sys.argv[1:])

@@ -133,21 +133,18 @@ def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
 
 
 def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
-    """Build model, optimizer and scheduler before any fold starts, so that a wrong value is one error and not ten."""
-    group = "model"
+    """Build the model before any fold starts, so that a wrong value is one error and not ten.
+
+    Optimizer and scheduler are built by the folds: the first optimizer of a process imports torch's compiler.
+    """
     try:
         model = recipe.make_model(info)
-        if not isinstance(model, (nn.Module, WLKernelSVM)):
-            raise ConfigError(f"model._target_ must make a torch.nn.Module, it made a {type(model).__name__}")
-        if isinstance(model, nn.Module):
-            group = "optimizer"
-            optimizer = recipe.make_optimizer(model.parameters())
-            group = "scheduler"
-            recipe.make_scheduler(optimizer)
     except EginError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"{group}: {error}") from error
+        raise ConfigError(f"model: {error}") from error
+    if not isinstance(model, (nn.Module, WLKernelSVM)):
+        raise ConfigError(f"model._target_ must make a torch.nn.Module, it made a {type(model).__name__}")
     return model
 
 

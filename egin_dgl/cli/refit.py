@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from egin_dgl.cli.app import call_reproducibly, summary_head, train_all_folds
 from egin_dgl.cli.experiment import expand_grid, make_experiment
@@ -29,6 +28,7 @@ from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec, Settings
+from egin_dgl.terminal import make_console
 
 EMPTY = np.empty(0, dtype=np.int64)
 
@@ -132,6 +132,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
     summary = {
         **summary_head(experiment, result, start),
         "notes": list(dataset.notes),
+        "skipped": list(dataset.skipped),
         "folds": 1,
         "headline": "refit",
         "protocols": {},
@@ -160,4 +161,4 @@ def print_refit(summary: dict, path: Path) -> None:
         lines.append("probabilities are not calibrated: the run had no validation sets")
     lines.append(f"no graph is left for testing: expect the scores of that run; in {escape_control(path)}")
     for line in lines:
-        Console().print(line, highlight=False, soft_wrap=True)
+        make_console().print(line, highlight=False, soft_wrap=True)

@@ -21,7 +21,7 @@ from egin_dgl.cli.overrides import TrainArguments, last_value
 from egin_dgl.cli.refit import plan_refit, train_refit
 from egin_dgl.cli.sweep import run_in_sweep
 from egin_dgl.cli.validation import validate_recorded
-from egin_dgl.errors import ConfigError
+from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.files import storage_errors
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.sweep_dir import SweepDir
@@ -45,8 +45,12 @@ def resume(arguments: TrainArguments) -> None:
         return
     if arguments.overrides:
         raise ConfigError(f"{run.path} is a single run: leave out {' '.join(arguments.overrides)}")
-    if origin := run.read_record().get("refit_of"):
-        run_refit(RunDir(run.path / str(origin)), run, None, arguments)
+    if refit_of := run.read_record().get("refit_of"):
+        origin = run.path / refit_of
+        if not arguments.trust and origin.resolve() != run.path.resolve().parent:
+            again = f"type cv=refit run={refit_of} hydra.run.dir={run.path} again, or add trust=true"
+            raise ConfigError(f"{run.path} is a refit of a run elsewhere: {again}")
+        run_refit(RunDir(origin), run, None, arguments)
         return
     spec = validate_recorded(run.load_spec(), run.path, arguments.trust, arguments.config_dir)
     activate(run.path)
@@ -85,7 +89,7 @@ def run_recorded_job(
     try:
         run_in_sweep(sweep, run, number, len(record), lambda: train(spec, run.path, budget, trust))
     except Exception as error:
-        log.error("the job failed: %s", error)
+        log.error("the job failed: %s", escape_control(error))
 
 
 def launch_jobs(sweep: SweepDir, numbers: list[int], arguments: TrainArguments) -> None:

@@ -11,10 +11,12 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.readers.molecules import scaffold_groups
 from egin_dgl.data.splits import Folds, Split, fold_numbers, folds_from_column, load_folds, make_folds
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.ewl import duplicate_groups
+from egin_dgl.ewl.audit import count_leaks, duplicate_groups
 from egin_dgl.files import move_aside
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import Settings
+
+MAX_GRAPHS, MAX_EDGES = 20_000, 2_000_000  # up to which duplicates are searched in about a second
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +34,8 @@ def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple
     else:
         groups = split_groups(dataset, cv)
         folds = make_folds(labels, cv["k"], settings["seed"], dataset.info.name, groups, cv["repeats"])
+        if not cv["group_duplicates"]:
+            warn_divided_duplicates(folds, dataset)
     warn_missing_classes(folds, dataset, by_groups=bool(cv.get("split_by")))
     chosen = cv.get("fold")
     every = [0] if folds.fixed else range(len(folds.indices))
@@ -94,6 +98,19 @@ def merge_groups(kinds: list[np.ndarray]) -> np.ndarray:
     size = int(groups.max()) + 1
     links = coo_array((np.ones(len(graphs)), (graphs, groups)), shape=(size, size))
     return connected_components(links, directed=False)[1][: len(kinds[0])]
+
+
+def warn_divided_duplicates(folds: Folds, dataset: GraphDataset) -> None:
+    """Warn of duplicates in different folds; large datasets are not searched."""
+    if len(dataset) > MAX_GRAPHS or len(dataset.src) > MAX_EDGES:
+        return
+    if count := count_leaks(dataset, folds.indices[: folds.k]):
+        log.warning(
+            "%d of %d graphs have a duplicate (equal E-WL colours) in another fold: cv.group_duplicates=true keeps "
+            "duplicates together",
+            count,
+            len(dataset),
+        )
 
 
 def warn_missing_classes(folds: Folds, dataset: GraphDataset, by_groups: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
 from egin_dgl.training.parallel.signals import handle_signals
 
 log = logging.getLogger(__name__)
+
+MAX_JOBS = 10_000  # of a sweep; more are a typing error
 
 
 class Record(Callback):
@@ -62,6 +65,10 @@ def check_search(config: DictConfig) -> None:
         )
     if getattr(direction, "name", direction) != "maximize":
         raise ConfigError(f"a score is maximized: use hydra.sweeper.direction=maximize, not {direction}")
+    if "CmaEs" in str(OmegaConf.select(config, "hydra.sweeper.sampler._target_")):
+        raise ConfigError(
+            "hydra/sweeper/sampler=cmaes would unpickle what it finds in study.db; use hydra/sweeper/sampler=tpe or random"
+        )
 
 
 def expand_sweep(config: DictConfig) -> list[SweepJob]:
@@ -76,7 +83,9 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
             raise ConfigError(f"{override.input_line}: a grid takes lists; intervals are for a search")
         swept |= {key} if override.is_sweep_override() else set()
         each = override.sweep_string_iterator() if key in swept else [override.get_value_element_as_str()]
-        values[key] = [f"{key}={value}" for value in each]
+        values[key] = [f"{key}={value}" for value in itertools.islice(each, MAX_JOBS + 1)]
+    if math.prod(map(len, values.values())) > MAX_JOBS:
+        raise ConfigError(f"a sweep has at most {MAX_JOBS:,} jobs, and this one has more")
     jobs = []
     for number, point in enumerate(itertools.product(*values.values())):
         try:

@@ -85,10 +85,7 @@ def refuse_untrusted(settings: Mapping[str, Any]) -> None:
     if len(repr(settings)) > MAX_CHARACTERS:
         raise ConfigError(f"the settings have more than {MAX_CHARACTERS} characters")
     dataset = settings.get("dataset")
-    name, url = (dataset.get("name"), dataset.get("url")) if isinstance(dataset, Mapping) else (None, None)
-    if isinstance(name, str) and (name in (".", "..") or set(name) & set("/\\\0")):
-        raise ConfigError(f"dataset.name must be a name without a path, got {format_value(name)}")
-    if url not in (None, DEFAULT_URL):
+    if isinstance(dataset, Mapping) and dataset.get("url") not in (None, DEFAULT_URL):
         raise ConfigError("dataset.url must be the default in a run directory: no other URL is downloaded")
 
 

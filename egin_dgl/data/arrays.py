@@ -112,7 +112,8 @@ def arrange_edges(arrays: GraphArrays, symmetric: bool = True, self_loops: bool 
         one_way = ~np.isin(ends[1] * nodes + ends[0], ends[0] * nodes + ends[1])
         if one_way.any():
             if not one_way.all():
-                arrays = arrays.with_warning(f"reverse edge added to {one_way.sum()} one-way edge(s)")
+                both = f"{(~one_way).sum()} edge(s) are listed in both directions"
+                arrays = arrays.with_warning(f"reverse edge added to {one_way.sum()} one-way edge(s); {both}")
             rows = np.concatenate([rows, rows[one_way]])
             ends = np.concatenate([ends, ends[::-1, one_way]], axis=1)
     order = np.argsort(arrays.node_graph[ends[0]], kind="stable")

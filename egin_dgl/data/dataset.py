@@ -73,6 +73,9 @@ class GraphDataset:
     )  # labels that are not in a given vocabulary, counted
     splits: tuple[str, ...] = ()  # (G,) split name or fold number of each graph, where the source has one
     smiles: tuple[str, ...] = ()  # (G,) SMILES string of each molecule
+    skipped: tuple[
+        str, ...
+    ] = ()  # entries of the source that could not be read, each with its place and reason
 
     @classmethod
     def from_graphs(

@@ -23,9 +23,9 @@ from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError, StorageError
 from egin_dgl.files import storage_errors, temporary_sibling
 
-CACHE_VERSION = 3  # increase it when a cache file has another layout
+CACHE_VERSION = 4  # increase it when a cache file has another layout
 HEADER = "cache"  # one metadata entry only: safetensors writes several in arbitrary order
-TEXT_FIELDS = ("notes", "ids", "splits", "smiles")
+TEXT_FIELDS = ("notes", "ids", "splits", "smiles", "skipped")
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from egin_dgl.data.ragged import offsets_of
 from egin_dgl.data.targets import encode_classes
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError
-from egin_dgl.options import validate_options
+from egin_dgl.files import regular_file
+from egin_dgl.options import Name, validate_options
 
 # Increase it when the same files and options give other tensors: a run resumes only with the data it started with.
 ENCODING_VERSION = 2
@@ -94,6 +95,7 @@ def from_arrays(
         unseen=encoded.unseen,
         splits=arrays.splits,
         smiles=arrays.smiles,
+        skipped=arrays.skipped,
     )
     return dataset.with_training_statistics(range(arrays.graphs))
 
@@ -103,12 +105,13 @@ def _offsets(graph_of: np.ndarray, graphs: int) -> torch.Tensor:
 
 
 def prepare(
-    read: Callable[[], GraphArrays], name: str, options: GraphOptions, source: dict, origin: str, cache: bool
+    read: Callable[[], GraphArrays], name: Name, options: GraphOptions, source: dict, origin: str, cache: bool
 ) -> GraphDataset:
     """Read and encode a dataset, or load it from the cache if `cache`.
 
     `source` is everything the result of `read` depends on, such as the hash of a file; `origin` is for people.
     """
+    validate_options(prepare, {"name": name})  # it becomes part of a path
     content = {"format": ENCODING_VERSION, **source, **asdict(options)}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     dataset = read_cached(digest, name, origin) if cache else None
@@ -130,7 +133,7 @@ def hash_files(*paths: Path) -> str:
     total = hashlib.sha256()
     for path in paths:
         try:
-            total.update(path.read_bytes())
+            total.update(regular_file(path).read_bytes())
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from None
         total.update(b"\0")

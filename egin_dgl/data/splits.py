@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.files import write_text
+from egin_dgl.files import regular_file, write_text
 
 # Accepted names of the three sets in a split column.
 SPLIT_NAMES = dict.fromkeys(("train", "training"), "train") | dict.fromkeys(("test", "testing"), "test")
@@ -189,7 +189,7 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
     if not isinstance(path, (str, Path)):
         raise ConfigError(f"cv.folds_file must be the path of a folds.json, got {path!r}")
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(regular_file(Path(path)).read_text(encoding="utf-8"))
         indices = tuple(
             np.array([operator.index(graph) for graph in fold], dtype=np.int64) for fold in record["folds"]
         )

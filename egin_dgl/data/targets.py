@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from egin_dgl.data.arrays import GraphArrays, unique_labels
-from egin_dgl.data.readers.columns import NUMBER, object_array, parse_label
+from egin_dgl.data.readers.columns import NUMBER, object_array, parse_label, to_numpy
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.options import wording
 
@@ -85,8 +85,7 @@ def find_classes(
 
 def classes_of_objects(labels: object, names: Sequence[str]) -> np.ndarray:
     """One class for each graph: integers, strings, or None where unknown; (G,) objects."""
-    if isinstance(labels, torch.Tensor):
-        labels = labels.detach().cpu().numpy()
+    labels = to_numpy(labels)
     if (
         isinstance(labels, (str, Mapping))
         or not isinstance(labels, Iterable)
@@ -111,7 +110,8 @@ def _class_of_object(label: object) -> object:
         return label.name
     if isinstance(label, bytes):
         return label.decode(errors="backslashreplace")
-    if isinstance(label, (np.ndarray, np.generic, torch.Tensor)):
+    label = to_numpy(label)
+    if isinstance(label, (np.ndarray, np.generic)):
         label = label.tolist()
     if isinstance(label, (list, tuple)) and len(label) == 1:
         label = label[0]

@@ -47,6 +47,7 @@ def checksum(tensors: Mapping[str, Tensor], record: dict) -> int:
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
-        # A view as bytes, since numpy lacks some of torch's types.
-        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, total)
+        if tensor.numel():  # torch refuses a view of an empty tensor whose stride is not 1
+            # A view as bytes, since numpy lacks some of torch's types.
+            total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, total)
     return total

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.ewl.labels import label_values, rank_labels
-from egin_dgl.ewl.refinement import Refinement, refine
+from egin_dgl.ewl.refinement import Refinement, refine_at_most
 from egin_dgl.files import atomic_path
 
 MAX_LEGEND_ENTRIES = 12
@@ -43,13 +43,14 @@ def draw_refinement(
     graphs = as_graph_set(graph, attributes=attributes)
     if len(graphs) != 1:
         raise DataError(f"draw_refinement takes one graph, got {len(graphs)}")
-    refinement = refine(graphs, method, depth)
-    columns = min(depth + 1, 4)
-    rows = math.ceil((depth + 1) / columns)
+    refinement = refine_at_most(graphs, method, depth)
+    panels = refinement.depth + 1
+    columns = min(panels, 4)
+    rows = math.ceil(panels / columns)
     figure = Figure(figsize=(3.6 * columns, 3.6 * rows + 0.9), layout="constrained")
     positions = layout(graphs, seed)
     edge_ranks, edge_count = rank_labels(graphs.edge_labels)
-    for panel in range(depth + 1):
+    for panel in range(panels):
         axes = figure.add_subplot(rows, columns, panel + 1)
         _draw_edges(axes, graphs, positions, edge_ranks)
         count = refinement.num_colors(panel)

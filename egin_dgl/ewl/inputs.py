@@ -11,7 +11,7 @@ from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.ragged import gather_rows, offsets_of
-from egin_dgl.data.readers.columns import ColumnSelection
+from egin_dgl.data.readers.columns import ColumnSelection, to_numpy
 from egin_dgl.data.readers.graph_objects import kind_of, read_graph
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, concat_labels
@@ -170,7 +170,7 @@ def _select(labels: object, graph: int) -> object:
 
 
 def _integers(values: object, what: str) -> np.ndarray:
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    array = np.asarray(to_numpy(values))
     if array.size and array.dtype.kind not in "iu":
         raise DataError(f"{what} must be integers, got {array.dtype}")
     return array.astype(np.int64, copy=False)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from torch import Tensor
 
+from egin_dgl.data.readers.columns import to_numpy
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.ranking import combine, dense_rank
 
@@ -74,10 +74,7 @@ def concat_labels(parts: Sequence[np.ndarray], owner: str) -> np.ndarray:
 
 
 def _as_array(values: object) -> np.ndarray:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        # numpy has no bfloat16; float32 represents it exactly.
-        return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
+    values = to_numpy(values)
     if isinstance(values, np.ndarray):
         return values if values.dtype != object else _as_array(values.tolist())
     if not isinstance(values, Iterable):

@@ -14,6 +14,7 @@ from egin_dgl.ewl.labels import rank_labels
 from egin_dgl.ewl.ranking import Rows, combine, dense_rank, multiset_slots, signature_slots, sorting_order
 
 METHODS = ("1-wl", "e-wl", "e-wl-ea")
+MAX_REPEATED = 100  # depths up to which tables and pictures repeat stable colours
 
 
 def refine(
@@ -62,6 +63,17 @@ def refine(
     stable = None if depth is not None and len(colors) == depth + 1 else len(colors) - 1
     colors += [colors[-1]] * (0 if depth is None else depth + 1 - len(colors))
     return Refinement(method, graphs, colors, stable)
+
+
+def refine_at_most(graphs: GraphSet, method: str, depth: int) -> "Refinement":
+    """`refine` to a depth, where one beyond MAX_REPEATED ends as soon as the colours are stable."""
+    check_integer("depth", depth, 0)
+    if depth <= MAX_REPEATED:
+        return refine(graphs, method, depth)
+    colors = refine(graphs, method).colors
+    return Refinement(
+        method, graphs, colors[: depth + 1], len(colors) - 1 if len(colors) <= depth + 1 else None
+    )
 
 
 def color_rounds(graphs: GraphSet, method: str) -> Iterator[np.ndarray]:

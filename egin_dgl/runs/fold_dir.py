@@ -26,7 +26,8 @@ from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, FoldResult, History
 from egin_dgl.files import write_bytes, write_text
-from egin_dgl.runs.settings import CHECKSUM, FileIn
+from egin_dgl.runs.schemas import CHECKSUM
+from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
 RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
@@ -99,11 +100,13 @@ class FoldDir:
     def unreadable(self, path: Path, error: Exception) -> TrainingError:
         return TrainingError(f"{path}: not a readable checkpoint ({error}); {self.remedy}")
 
-    def repair(self, result: FoldResult) -> None:
-        """Write the history again if it differs from that of the result."""
+    def verify(self, result: FoldResult) -> FoldResult:
+        """Check the weights of a finished fold, and write its history again if it differs."""
+        self.load_tensors()
         text = history_text(result.history)
         if not self.history.is_file() or self.history.read_bytes() != text.encode():
             write_text(self.history, text)
+        return result
 
     def save_progress(self, progress: Progress) -> None:
         self.save(progress.history, torch.stack(progress.test_logits), finished=False, **progress.states)

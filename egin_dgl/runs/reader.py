@@ -5,17 +5,18 @@ A file that cannot be read does not stop the reading: the error is listed with t
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from egin_dgl.data.splits import fold_numbers
 from egin_dgl.errors import ConfigError, DataError, EginError, escape_control
 from egin_dgl.evaluation.history import FoldResult
-from egin_dgl.runs.run_dir import RECORD, RunDir
-from egin_dgl.runs.settings import RunSpec, Settings, Types, read_object, result_settings
+from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.schemas import FoldsFile, read_object
+from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,27 +87,31 @@ class Run:
         return RunDir(self.folder).fold(fold).checkpoint.stat().st_mtime
 
 
-def find_runs(folders: Sequence[str | Path]) -> list[Run]:
+def find_runs(directories: Sequence[str | Path]) -> list[Run]:
     """Return all runs in and below the directories, sorted by directory and by the numbers in their names."""
     found: dict[Path, Run] = {}
-    for folder in map(Path, folders):
-        if not folder.is_dir():
-            raise ConfigError(f"{folder}: no such directory")
-        for path in walk_runs(folder):
+    for directory in map(Path, directories):
+        if not directory.is_dir():
+            raise ConfigError(f"{directory}: no such directory")
+        for path in walk_runs(directory, set()):
             if path.resolve() not in found:
                 found[path.resolve()] = read_run(path)
     if not found:
-        raise DataError(f"no run.json in or below {', '.join(map(str, folders))}")
+        raise DataError(f"no run.json in or below {', '.join(map(str, directories))}")
     return list(found.values())
 
 
-def walk_runs(folder: Path) -> Iterator[Path]:
-    if RunDir(folder).exists:
-        yield folder
+def walk_runs(directory: Path, visited: set[Path]) -> Iterator[Path]:
+    """Yield run directories; links are followed, each directory is entered once."""
+    if directory.resolve() in visited:
         return
-    inner = [Path(entry) for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
+    visited.add(directory.resolve())
+    if RunDir(directory).exists:
+        yield directory
+        return
+    inner = [path for path in directory.iterdir() if path.is_dir() and not path.name.startswith(".")]
     for path in sorted(inner, key=lambda path: natural_key(path.name)):
-        yield from walk_runs(path)
+        yield from walk_runs(path, visited)
 
 
 def natural_key(name: str) -> list[str | int]:
@@ -117,20 +122,24 @@ def natural_key(name: str) -> list[str | int]:
 def read_run(path: Path, with_results: bool = True) -> Run:
     """Read what a directory says of its run; `with_results` also the results of its folds."""
     folder, problems = RunDir(path), list[str]()
-    record = read_json(folder.run_json, RECORD, problems)
-    folds = read_json(folder.folds, {"k": int, "folds": list}, problems)
+    record, folds = dict[str, Any](), dict[str, Any]()
+    try:
+        record = folder.read_record()
+        folds = read_object(folder.folds, FoldsFile) if folder.folds.is_file() else {}
+    except ConfigError as damage:
+        problems.append(str(damage))
     spec = RunSpec.from_json(record) if record else RunSpec({})
     shape = fold_shape(spec.settings, folds)
     k, repeats = shape or (0, 1)
     results = {}
-    for fold in range(k * repeats if with_results else 0):
+    for number in fold_directories(path) if with_results else ():
         try:
-            progress = folder.fold(fold).progress()
+            progress = folder.fold(number).progress()
         except EginError as failure:
             problems.append(str(failure))
             continue
-        if isinstance(progress, FoldResult):
-            results[fold] = progress
+        if isinstance(progress, FoldResult) and number < k * repeats:
+            results[number] = progress
     content = [folds.get("folds"), folds.get("labels_hash")]
     folds_hash = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     error = " ".join(folder.error.read_text("utf-8", "replace").split()) if folder.error.is_file() else None
@@ -152,23 +161,16 @@ def read_run(path: Path, with_results: bool = True) -> Run:
     )
 
 
+def fold_directories(path: Path) -> list[int]:
+    """Numbers of the folds that have a directory."""
+    names = (fold.name.removeprefix("fold_") for fold in path.glob("fold_*"))
+    return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
+
+
 def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
-    """Return k and repeats of folds.json, or else of the settings; None if neither has them."""
-    if folds and folds["k"] > 0:
-        return (folds["k"], len(folds["folds"]) // folds["k"]) if settings else None
-    cv = settings.get("cv")
-    k, repeats = (cv.get("k"), cv.get("repeats", 1)) if isinstance(cv, dict) else (None, None)
-    if isinstance(k, int) and isinstance(repeats, int) and k > 0 and repeats > 0:
-        return k, repeats
-    return None
-
-
-def read_json(path: Path, types: Types, problems: list[str]) -> dict:
-    """Return a JSON object with entries of these types; empty if there is none."""
-    if not path.is_file():
-        return {}
-    try:
-        return read_object(path, types)
-    except ConfigError as error:
-        problems.append(str(error))
-        return {}
+    """Return k and repeats of folds.json, or else of the settings; None without settings."""
+    if not settings:
+        return None
+    if folds:
+        return folds["k"], len(folds["folds"]) // folds["k"]
+    return settings["cv"].get("k", 1), settings["cv"].get("repeats", 1)

@@ -19,30 +19,21 @@ import json
 import logging
 import os
 import platform
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from filelock import FileLock, Timeout
 
 from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
-from egin_dgl.errors import ConfigError, TrainingError
-from egin_dgl.files import atomic_path, move_aside, remove_temporary_files, storage_errors, write_text
-from egin_dgl.runs.settings import (
-    SPEC,
-    FileIn,
-    RunSpec,
-    Settings,
-    Types,
-    json_checksum,
-    read_object,
-    result_settings,
-    write_object,
-)
+from egin_dgl.errors import ConfigError, escape_control
+from egin_dgl.files import atomic_path, remove_temporary_files, storage_errors, write_text
+from egin_dgl.runs.schemas import RunRecord, Summary, json_checksum, read_object, write_object
+from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 
 if TYPE_CHECKING:  # slow to import
     from matplotlib.figure import Figure
@@ -55,9 +46,7 @@ log = logging.getLogger(__name__)
 # Program and arguments as typed, a JSON list that jobs in other processes inherit.
 COMMAND_VARIABLE = "EGIN_COMMAND"
 PACKAGES = ("torch", "dgl", "numpy", "hydra-core", "egin-dgl")
-RECORD: Types = {"model": str, "dataset": str, "data_sha256": (str, NoneType), **SPEC}
 SETTINGS_CHECKSUM = "settings_crc32"
-SUMMARY = {"model": str, "dataset": str, "protocols": dict, "metrics": dict, "headline": str, "folds": int}
 
 
 @dataclass(frozen=True)
@@ -155,7 +144,7 @@ class RunDir:
 
     def read_record(self) -> dict:
         try:
-            content = read_object(self.run_json, RECORD)
+            content = read_object(self.run_json, RunRecord)
             if content.get(SETTINGS_CHECKSUM) not in (None, json_checksum(content["settings"])):
                 raise ConfigError(f"{self.run_json}: damaged (the checksum of the settings does not match)")
             return content
@@ -175,27 +164,31 @@ class RunDir:
         if result_settings(self.read_record()["settings"]) != result_settings(settings):
             return None
         try:
-            summary = read_object(self.summary, SUMMARY)
+            summary = read_object(self.summary, Summary)
+            changed = [
+                name for name, found in self.checksums().items() if summary["files"].get(name) != found
+            ]
+            missing = summary["files"].keys() - self.checksums().keys()
+            if changed or missing:
+                raise ConfigError(
+                    f"{self.path}: changed since the run ended: {', '.join([*changed, *missing])}"
+                )
         except ConfigError as error:
-            log.warning("%s; it is moved aside and written again", error)
-            move_aside(self.summary)
+            log.warning("%s; what can be made from the folds is made again", escape_control(error))
             return None
-        # A fold whose directory was removed is trained again.
-        return summary if len(list(self.path.glob("fold_*/last.pt"))) >= summary["folds"] else None
+        return summary
 
-    def repair(self) -> None:
-        """Write damaged histories of a finished run again."""
-        from egin_dgl.evaluation.history import FoldResult
-
-        for path in sorted(self.path.glob("fold_*")):
-            if not path.name[5:].isdecimal():
-                continue
-            fold = self.fold(int(path.name[5:]))
-            try:
-                if isinstance(result := fold.progress(), FoldResult):
-                    fold.repair(result)
-            except TrainingError as error:  # the summary has its numbers
-                log.warning("%s", error)
+    def checksums(self) -> dict[str, int]:
+        """The checksum of each file that a finished run vouches for, by its name."""
+        patterns = (
+            "predictions.csv",
+            "*.png",
+            "fold_*/last.pt",
+            "fold_*/best.safetensors",
+            "fold_*/history.csv",
+        )
+        files = sorted(path for pattern in patterns for path in self.path.glob(pattern))
+        return {str(path.relative_to(self.path)): zlib.crc32(path.read_bytes()) for path in files}
 
     def save_picture(self, name: str, picture: "Figure") -> Path:
         path = self.path / f"{name}.png"
@@ -220,7 +213,7 @@ class RunDir:
 
     def finish(self, summary: dict) -> None:
         """Write summary.json; a run without it is unfinished."""
-        write_object(self.summary, summary)
+        write_object(self.summary, summary | {"files": self.checksums()})
 
 
 def check_links(path: Path) -> None:

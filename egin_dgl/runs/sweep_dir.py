@@ -8,12 +8,12 @@ table.md, …        tables of all jobs
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import storage_errors
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.settings import SPEC, FileIn, RunSpec, Settings, read_object, result_settings, write_object
+from egin_dgl.runs.schemas import SweepFile, read_object, write_object
+from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,7 @@ class SweepDir:
     def load(self) -> SweepRecord:
         """Return the record. Its settings are data of unknown origin: validate them before use."""
         try:
-            content = read_object(self.sweep_json, {"jobs": list, "trials": (int, NoneType)})
-            types = {"name": str, **SPEC}
-            for job in content["jobs"]:
-                if not isinstance(job, dict) or not all(isinstance(job.get(k), t) for k, t in types.items()):
-                    raise ConfigError(f"{self.sweep_json}: damaged (a job is incomplete)")
-                place, name = Path(job["name"]), repr(job["name"])
-                if place.is_absolute() or not place.parts or ".." in place.parts:
-                    raise ConfigError(
-                        f"{self.sweep_json}: {name} is not a directory inside that of the sweep"
-                    )
+            content = read_object(self.sweep_json, SweepFile)
         except ConfigError as error:
             raise ConfigError(
                 f"{error}; remove it and type the options of the sweep again, with hydra.sweep.dir={self.path}"

@@ -36,8 +36,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
 
     progress = job.folder.progress()
     if isinstance(progress, FoldResult):
-        job.folder.repair(progress)
-        return progress
+        return job.folder.verify(progress)
     model = job.recipe.make_model(dataset.info)
     if isinstance(model, nn.Module):
         raise TypeError(f"{type(model).__name__} is a torch.nn.Module: train it with fit_fold")

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LRScheduler
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.errors import TrainingError
+from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.evaluation.history import History
 from egin_dgl.models.dispatch import TrainStep, make_train_step
 from egin_dgl.runs.fold_dir import FoldDir, Progress
@@ -43,8 +43,11 @@ class TrainState:
     def create(cls, model: nn.Module, recipe: Recipe) -> "TrainState":
         options = recipe.options
         parameters = FlatParameters(model)
-        optimizer = make_optimizer(recipe.make_optimizer, model, parameters)
-        scheduler = recipe.make_scheduler(optimizer)
+        try:
+            optimizer = make_optimizer(recipe.make_optimizer, model, parameters)
+            scheduler = recipe.make_scheduler(optimizer)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ConfigError(f"optimizer or scheduler: {error}") from error
         # fp16 gradients underflow without loss scaling; a disabled scaler does nothing.
         scaler = GradScaler(enabled=options.precision == "fp16")
         ema = ModelEma(model, parameters, options.ema_decay, precise_bn=options.bn_statistics != "running")

@@ -40,8 +40,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
     recipe, options, split, folder = job.recipe, job.recipe.options, job.split, job.folder
     progress = folder.progress()
     if isinstance(progress, FoldResult):
-        folder.repair(progress)
-        return progress
+        return folder.verify(progress)
 
     # Set up.
     dataset, make_model, metadata = prepare_data(dataset, job)

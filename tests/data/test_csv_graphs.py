@@ -306,3 +306,32 @@ def test_damaged_tables_are_read_or_an_error(directory):
             errors += 1
             assert "\n" not in str(error)
     assert 20 < errors < 145
+
+
+@pytest.mark.parametrize(
+    ("added", "edges", "notes"),
+    [
+        ("", "symmetric", []),
+        ("a,x,y,single\n", "symmetric", ["1 edge(s) listed again are kept as parallel edges, 0 of them"]),
+        ("a,x,y,single\na,x,y,double\n", "as_given", ["2 edge(s) listed again", "1 of them with other"]),
+        ("a,y,x,single\n", "symmetric", ["one-way edge(s); 2 edge(s) are listed in both directions"]),
+        ("a,y,x,double\n", "symmetric", ["2 edge(s) have other features than their reverse; each direction"]),
+        ("a,y,x,double\n", "as_given", []),
+    ],
+)
+def test_repeated_edges_are_noted(directory, added, edges, notes):
+    data = load_csv(directory(edges=GOOD["edges"] + added), edges=edges)
+    assert all(note in " ".join(data.notes) for note in notes) and bool(data.notes) == bool(notes)
+
+
+def test_both_features_of_an_edge_that_is_listed_twice_remain(directory):
+    data = load_csv(directory(edges=GOOD["edges"] + "a,x,y,double\n"), edges="as_given")
+    between = (data.src == 0) & (data.dst == 1)
+    assert data.edge_feats[between].tolist() == [[0, 1], [1, 0]]  # single, double
+
+
+@pytest.mark.parametrize("name", ["../../outside", "..", "a/b", "a\\b"])
+def test_a_name_is_not_a_path(directory, tmp_path, name):
+    with pytest.raises(ConfigError, match="name must be a name without a path"):
+        load_csv(directory(), name=name)
+    assert {path.name for path in tmp_path.iterdir()} <= {"own", "cache"}

@@ -117,7 +117,8 @@ def test_flat_tensors_of_a_small_set(small):
         and dataset.info.edge_attributes == 1
     )
     assert dataset.edge_feats[6:].tolist() == [[0.25, 0, 1], [0.25, 0, 1]]
-    assert dataset.notes == ("1 self-loop(s) removed", "reverse edge added to 1 one-way edge(s)")
+    both = "6 edge(s) are listed in both directions"
+    assert dataset.notes == ("1 self-loop(s) removed", f"reverse edge added to 1 one-way edge(s); {both}")
     assert dataset.majority_accuracy == 0.5
 
 
@@ -177,9 +178,9 @@ def test_options_change_edges_and_features(small):
 @pytest.mark.parametrize(
     ("option", "valid"),
     [
-        ({"edges": "both"}, "edges must be symmetric or as_given, got 'both'"),
-        ({"self_loops": True}, "self_loops must be remove or keep, got True"),
-        ({"node_features": "random"}, "node_features must be degree or constant, got 'random'"),
+        ({"edges": "both"}, "edges must be 'symmetric' or 'as_given', got 'both'"),
+        ({"self_loops": True}, "self_loops must be 'remove' or 'keep', got True"),
+        ({"node_features": "random"}, "node_features must be 'degree' or 'constant', got 'random'"),
         (
             {"expect": {"nodes": 3}},
             "there is no option 'expect.nodes'; valid: classes, edge_dim, graphs, node_dim",

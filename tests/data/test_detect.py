@@ -1,5 +1,6 @@
 """Detection of the input format, and DGL files."""
 
+import os
 import shutil
 from random import Random
 
@@ -10,11 +11,13 @@ import torch
 from damage import damaged
 from running import ROOT
 
-from egin_dgl.data import GraphDataset
+from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.prepare import from_arrays
+from egin_dgl.data.readers.csv_graphs import load_csv
 from egin_dgl.data.readers.detect import open_graphs
 from egin_dgl.data.readers.dgl_file import load_dgl_file
 from egin_dgl.data.readers.search_path import find_raw
+from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
 
@@ -191,3 +194,25 @@ def test_chunks_join_to_the_whole():
         joined = np.concatenate([getattr(chunk, end) + nodes[i] for i, chunk in enumerate(chunks)])
         assert np.array_equal(joined, getattr(whole, end)[order])
     assert np.array_equal(np.concatenate([c.edges.labels for c in chunks]), whole.edges.labels[order])
+
+
+@pytest.mark.parametrize("read", ["csv", "smiles", "dgl", "tu", "tu zip", "predict"])
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_special_files_are_refused(tmp_path, read, kind):
+    names = {"csv": "graphs.csv", "tu": "X/X_A.txt", "tu zip": "X.zip"}
+    path = tmp_path / names.get(read, "input.csv")
+    path.parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    for other in ("nodes.csv", "edges.csv"):
+        (tmp_path / other).write_text("graph\n")
+    readers = {
+        "csv": lambda: load_csv(str(tmp_path)),
+        "smiles": lambda: load_smiles(str(path)),
+        "dgl": lambda: load_dgl_file(str(path)),
+        "predict": lambda: list(open_graphs(path)),
+    }
+    with pytest.raises(DataError, match="is a device, a pipe or a socket; give a file or a directory"):
+        readers.get(read, lambda: load_tu("X", tmp_path, url=None))()

@@ -288,3 +288,32 @@ def test_class_of_pyg_graphs_is_y():
     graphs = [data(x=torch.eye(2), edge_index=edges, y=torch.tensor([y])) for y in (1, 0)]
     read = GraphDataset.from_graphs(graphs)
     assert read.labels.tolist() == [1, 0] and read.info.node_names == ("x0", "x1")
+
+
+def test_tensors_that_numpy_cannot_hold():
+    graph = dgl.graph(([0, 1], [1, 0]))
+    graph.ndata["x"], graph.edata["w"] = torch.tensor([1.5, -2.0]).bfloat16(), torch.ones(2).half()
+    read = GraphDataset.from_graphs([graph, graph], torch.tensor([0.0, 1.0]).bfloat16())
+    assert read.node_feats.flatten().tolist() == [1.5, -2.0] * 2 and read.labels.tolist() == [0, 1]
+    data = pytest.importorskip("torch_geometric.data").Data
+    edges, x = torch.tensor([[0, 1], [1, 0]]), torch.eye(2)
+    wrong = {
+        "node column 'x': a sparse_coo tensor of float32 cannot": data(x=x.to_sparse(), edge_index=edges),
+        "edge column 'edge_index': a sparse_coo tensor of int64": data(x=x, edge_index=edges.to_sparse()),
+        r"edge_index has the shape \[3, 2\]; it must have two rows": data(x=x, edge_index=edges[[0, 1, 1]]),
+        r"edge_index has the shape \[2\]; it must have two rows": data(x=x, edge_index=edges[0]),
+        "edge column 'edge_attr' has 0 rows for 2 edges": data(
+            x=x, edge_index=edges, edge_attr=torch.tensor(1.0)
+        ),
+    }
+    for message, graph in wrong.items():
+        with pytest.raises(DataError, match=f"^graph 0: {message}"):
+            GraphDataset.from_graphs([graph], [0])
+    with pytest.raises(DataError, match="a sparse_coo tensor of int64 cannot be read"):
+        GraphDataset.from_graphs([data(x=x, edge_index=edges)] * 2, torch.tensor([1, 0]).to_sparse())
+
+
+def test_names_of_numpy_are_plain_in_messages():
+    graph = nx.Graph([(np.str_("a"), np.int64(1), {"bond": 1}), (np.int64(1), "c")])
+    with pytest.raises(DataError, match=r"^graph first: edge \((1, 'c'|'c', 1)\) has no 'bond'$"):
+        GraphDataset.from_graphs([graph], ids=np.array(["first"]))

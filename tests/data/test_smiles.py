@@ -123,6 +123,8 @@ def test_invalid_molecule_is_an_error_or_skipped(table):
 def test_default_ids_are_line_numbers(table):
     data = load_smiles(table("smiles,label\nCCO,a\n\nCCN,b\n"))
     assert data.ids == ("2", "4")
+    with pytest.raises(DataError, match="line 2: molecule '2': 'xx' is not"):
+        load_smiles(table("smiles,label\nxx,a\nCCN,b\n", "other.csv"))
     assert load_smiles(table(), target="activity", id="smiles").ids[0] == "CCO"
 
 
@@ -134,8 +136,8 @@ BAD = {
     ),
     "no label": ({"target": "label"}, DataError, "has no column 'label', only .*; set dataset.target=NAME"),
     "two labels": ({"target": ["activity", "id"]}, ConfigError, "single-label classification"),
-    "features": ({"features": "all"}, ConfigError, "dataset.features must be tu or rich, got 'all'"),
-    "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be raise or skip"),
+    "features": ({"features": "all"}, ConfigError, "dataset.features must be 'tu' or 'rich', got 'all'"),
+    "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be 'raise' or 'skip'"),
     "no id": ({"id": "name"}, DataError, "has no column 'name'.*dataset.id"),
     "no split": ({"split_column": "fold"}, DataError, "has no column 'fold'.*dataset.split_column"),
 }
@@ -254,3 +256,37 @@ def test_changed_file_is_read_again(tmp_path, monkeypatch):
         dataset = load_smiles(str(file))
         seen.append((dataset.labels.tolist(), dataset.digest))
     assert seen[0] == seen[2] and seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
+
+
+def test_many_skipped_molecules_make_a_short_note(table):
+    path = table(TABLE + "".join(f"odd{i},C1CC,yes\n" for i in range(40)))
+    for _ in range(2):  # read, then from the cache
+        data = load_smiles(path, target="activity", on_invalid="skip")
+        (note,) = data.notes
+        assert note.startswith("40 molecule(s) skipped: ") and note.endswith(" and 37 more")
+        assert "'odd2'" in note and "'odd3'" not in note
+        assert len(data.skipped) == 40 and "'odd39'" in data.skipped[-1]
+
+
+@pytest.mark.parametrize("smiles", ["C\ud800", "C" * 10_001], ids=["raises", "long"])
+def test_what_rdkit_cannot_read_is_an_invalid_molecule(smiles):
+    with pytest.raises(DataError) as caught:
+        read_molecule(smiles)
+    assert len(str(caught.value)) < 200 and "\n" not in str(caught.value)
+
+
+def test_a_long_smiles_is_skipped_in_training_and_prediction(table):
+    path = table(TABLE + f"polymer,{'C' * 100_000},yes\n")
+    assert "has 100000 characters" in load_smiles(path, target="activity", on_invalid="skip").skipped[0]
+    (arrays,) = open_graphs(path, SETTINGS)
+    assert arrays.graphs == 4 and "molecule 'polymer'" in arrays.skipped[0]
+
+
+def test_prediction_finds_columns_in_any_case(table):
+    (arrays,) = open_graphs(table(TABLE.replace("smiles,activity", "SMILES,Activity")), SETTINGS)
+    assert arrays.graphs == 4 and arrays.graph_labels.tolist() == ["no", "yes", "yes", "no"]
+    for header in ("SMILES,Smiles", "structure,activity"):
+        with pytest.raises(DataError, match="has no column 'smiles', only 'id', .*; rename one to 'smiles'$"):
+            next(open_graphs(table(TABLE.replace("smiles,activity", header)), SETTINGS))
+    with pytest.raises(DataError, match="set dataset.smiles=NAME"):
+        load_smiles(table(TABLE.replace("smiles", "structure")), target="activity")

@@ -215,3 +215,8 @@ def test_ids_are_saved_unless_they_are_numbers(tmp_path):
         folds.save(tmp_path / "folds.json", ids)
         assert json.loads((tmp_path / "folds.json").read_text()).get("ids") == kept
         assert load_folds(tmp_path / "folds.json", np.arange(6) % 2).k == 2
+
+
+def test_folds_of_a_device_are_refused():
+    with pytest.raises(DataError, match="^/dev/zero is a device"):
+        load_folds("/dev/zero", np.array([0, 1]))

@@ -248,7 +248,9 @@ def test_only_missing_reverse_edges_are_added():
         (2, 3, 3),
         (2, 3, 4),
     ]
-    assert arrays.warnings == ("reverse edge added to 3 one-way edge(s)",)
+    assert arrays.warnings == (
+        "reverse edge added to 3 one-way edge(s); 2 edge(s) are listed in both directions",
+    )
     assert triples(arrange_edges(arrays)) == triples(arrays)
 
 

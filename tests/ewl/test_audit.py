@@ -10,7 +10,8 @@ from small_graphs import build
 
 from egin_dgl.data import bonds
 from egin_dgl.errors import DataError
-from egin_dgl.ewl import audit, duplicate_groups
+from egin_dgl.ewl import as_graph_set, audit, draw_refinement, duplicate_groups, refine
+from egin_dgl.ewl.refinement import refine_at_most
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,16 @@ def test_unknown_labels_do_not_count():
         audit(data, depth=1, folds=[[99]])
     with pytest.raises(DataError, match="one class for each"):
         audit(data, depth=1, labels=[1, 2])
+
+
+def test_any_depth_is_cheap(tmp_path):
+    data = bonds(graphs=20)
+    shallow, deep = audit(data, depth=30), audit(data, depth=10**30)
+    assert set(deep.levels) <= set(shallow.levels)  # which repeats the stable ones
+    for method in ("1-wl", "e-wl"):
+        last = [level for level in deep.levels if level.method == method][-1]
+        assert last.depth < 30 and replace(last, depth=30) == shallow.level(method, 30)
+    path = as_graph_set((list(range(299)), list(range(1, 300)), 300))
+    assert refine_at_most(path, "e-wl", 120).stable_depth is None
+    assert refine_at_most(path, "e-wl", 10**9).stable_depth == refine(path).stable_depth > 200
+    assert draw_refinement(data[0][0], tmp_path / "picture.png", depth=10**9).depth < 30

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from running import SMALL
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.dataset import TENSORS
 from egin_dgl.data.mmap_dataset import mapped
-from egin_dgl.errors import TrainingError
+from egin_dgl.errors import ConfigError, TrainingError
 from egin_dgl.models import EGIN, EGINE
 from egin_dgl.training.parallel.resources import CpuBudget
 from egin_dgl.training.parallel.workers import one_thread, train_folds
@@ -132,3 +133,10 @@ def wait_for(condition, seconds):
     while not condition():
         assert time.monotonic() < end, "timeout"
         time.sleep(0.2)
+
+
+def test_scheduler_that_torch_refuses_is_one_error(run_here, tmp_path):
+    for workers in (1, 2):
+        with pytest.raises(ConfigError, match="^optimizer or scheduler: Factor should be < 1.0"):
+            options = ("scheduler=plateau", "scheduler.factor=1", f"trainer.fold_workers={workers}")
+            run_here(tmp_path / str(workers), *SMALL, *options)

@@ -27,7 +27,7 @@ def main() -> None:
     options = parse(sys.argv[1:])
     overrides = [*search_path(options.config_dir), *(one for one in options.arguments if "=" in one)]
     numbers = [one for one in options.arguments if "=" not in one]
-    if wrong := [one for one in numbers if not one.isdigit()]:
+    if wrong := [one for one in numbers if not one.isdecimal()]:
         raise ConfigError(f"{wrong[0]!r} is neither an option like dataset=mutag nor the number of a graph")
     commands = {"audit": (0, run_audit), "draw": (1, run_draw), "compare": (2, run_compare)}
     count, run = commands[options.command]
@@ -50,11 +50,10 @@ def load_datasets(overrides: list[str]) -> Iterator["GraphDataset"]:
 
 
 def run_audit(dataset, numbers, options) -> None:
-    from rich.console import Console
-
     from egin_dgl.data.splits import load_folds
     from egin_dgl.ewl import audit
     from egin_dgl.reporting.dataset_summary import audit_hints, audit_table, data_line, duplicates_line
+    from egin_dgl.terminal import make_console
 
     folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
     result = audit(
@@ -68,7 +67,7 @@ def run_audit(dataset, numbers, options) -> None:
     if options.json:  # groups of graphs are given by number; `ids` has their names
         print(json.dumps(result.to_dict() | {"ids": list(dataset.names)}))
         return
-    console = Console()
+    console = make_console()
     for line in (data_line(dataset), *audit_hints(result, dataset, not options.no_attributes)):
         console.print(line, soft_wrap=True, highlight=False)
     console.print(audit_table(result))

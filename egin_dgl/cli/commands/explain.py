@@ -29,16 +29,16 @@ def main() -> None:
 
 
 def explain_prediction(options: ExplainOptions) -> None:
-    from rich.console import Console
     from rich.progress import Progress
 
     from egin_dgl.inference.explanation import explain_graph
     from egin_dgl.reporting.one_run.explanation import explanation_table, write_explanation
+    from egin_dgl.terminal import make_console
     from egin_dgl.training.parallel.workers import one_thread
 
     run = options.load()
     graph = find_graph(run, options.input, options.graph)
-    terminal = Console(stderr=True)
+    terminal = make_console(stderr=True)
     with (
         one_thread(),
         Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as progress,
@@ -55,7 +55,7 @@ def explain_prediction(options: ExplainOptions) -> None:
         raise ConfigError("a kernel machine has no gradients: use by=occlusion")
     out = Path(options.out or f"explained_{options.graph}")
     write_explanation(explanation, graph, out, options.by)
-    console = Console()
+    console = make_console()
     console.print(explanation_table(explanation, graph, options.by))
     console.print(f"edges.csv, nodes.csv, explanation.png in {out}", highlight=False, soft_wrap=True)
 

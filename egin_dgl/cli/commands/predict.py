@@ -26,9 +26,8 @@ def main() -> None:
 
 
 def predict_graphs(options: PredictOptions) -> None:
-    from rich.console import Console
-
     from egin_dgl.inference.predict_file import format_predictions, format_speed, predict_file
+    from egin_dgl.terminal import make_console
     from egin_dgl.training.parallel.workers import one_thread
 
     run = options.load()
@@ -38,7 +37,7 @@ def predict_graphs(options: PredictOptions) -> None:
     with (
         one_thread(),
         closing(run.read_chunks(options.input, options.at_once)) as chunks,
-        Console(stderr=True).status("reading") as status,
+        make_console(stderr=True).status("reading") as status,
     ):
         summary = predict_file(
             run,
@@ -48,4 +47,4 @@ def predict_graphs(options: PredictOptions) -> None:
             options.strict,
             lambda s: status.update(f"{s.graphs:,} graphs, {format_speed(s)}"),
         )
-    Console().print(format_predictions(run, summary, out), highlight=False, soft_wrap=True)
+    make_console().print(format_predictions(run, summary, out), highlight=False, soft_wrap=True)

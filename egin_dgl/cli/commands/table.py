@@ -27,7 +27,7 @@ def main() -> None:
     from egin_dgl.reporting.many_runs.report import make_report, print_report, write_report
     from egin_dgl.runs.reader import find_runs
 
-    console = Console()
+    console = Console(emoji=False)
     try:
         runs = find_runs(args.directories)
         report = make_report(

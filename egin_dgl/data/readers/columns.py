@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
+from typing import Any
 
 import numpy as np
+import torch
 
 from egin_dgl.data.arrays import RawColumns
 from egin_dgl.errors import ConfigError, DataError
@@ -140,6 +142,20 @@ def parse_label(value: object) -> int | str:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) else str(value)
+
+
+def to_numpy(value: Any) -> Any:
+    """A tensor as an array, other values as they are."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    tensor = value.detach().cpu()
+    if tensor.is_floating_point() and tensor.itemsize < 4:
+        tensor = tensor.float()  # numpy has no bfloat16; float32 represents it exactly
+    try:
+        return tensor.numpy()
+    except (TypeError, RuntimeError, ValueError):
+        kind = f"{tensor.layout} tensor of {tensor.dtype}".replace("torch.", "")
+        raise DataError(f"a {kind} cannot be read; pass a dense tensor of numbers") from None
 
 
 def object_array(values: Iterable) -> np.ndarray:

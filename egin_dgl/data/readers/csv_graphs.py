@@ -15,6 +15,7 @@ from egin_dgl.data.readers.columns import ColumnSelection, Selections, select_co
 from egin_dgl.data.readers.tables import Table, parse_strings, read_table
 from egin_dgl.data.targets import OneColumn, check_classes, read_classes
 from egin_dgl.errors import DataError
+from egin_dgl.options import Name
 
 KEYS = {"graphs": ["id"], "nodes": ["graph", "node"], "edges": ["graph", "source", "target"]}
 
@@ -31,7 +32,7 @@ def load_csv(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
-    name: str | None = None,
+    name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
     """Load graphs from a directory with graphs.csv, nodes.csv and edges.csv, each possibly gzipped.
@@ -54,7 +55,7 @@ def load_csv(
         "split_column": split_column,
         "columns": [(c.labels, c.attributes) for c in columns],
     }
-    read = partial(read_csv_graphs, directory, target, split_column, columns)
+    read = partial(read_csv_graphs, directory, target, split_column, columns, symmetric=edges == "symmetric")
     return prepare(read, name or directory.resolve().name, options, source, str(directory), cache)
 
 
@@ -76,8 +77,12 @@ def read_csv_graphs(
     split_column: str | None = None,
     columns: Selections | None = None,
     need_labels: bool = True,
+    symmetric: bool = True,
 ) -> GraphArrays:
-    """Read and validate the three tables; every DataError names file and line. Rows may come in any order."""
+    """Read and validate the three tables; every DataError names file and line. Rows may come in any order.
+
+    Edges that are listed twice are noted; if `symmetric`, also those that have other features than their reverse.
+    """
     graphs, nodes, edges = (read_table(_table_path(directory, table)) for table in KEYS)
     columns = columns or select_columns()
     ids = graphs.filled_column("id")
@@ -107,17 +112,44 @@ def read_csv_graphs(
     )
     for column, texts, end in (("source", ends[0], src), ("target", ends[1], dst)):
         edges.raise_if(end < 0, f"{column} {{!r}} is not a node of graph {{!r}}", texts, ids[edge_graph])
+    edge_columns = _parse_columns(edges, columns[1], KEYS["edges"], need_labels)
     return GraphArrays(
         node_graph=node_graph[order],
         src=src,
         dst=dst,
         graphs=len(ids),
         graph_labels=classes,
-        nodes=_parse_columns(nodes, columns[0], KEYS["nodes"]).take(order, len(nodes)),
-        edges=_parse_columns(edges, columns[1], KEYS["edges"]),
+        nodes=_parse_columns(nodes, columns[0], KEYS["nodes"], need_labels).take(order, len(nodes)),
+        edges=edge_columns,
+        warnings=_repeated_edges(edges.path, src, dst, edge_columns, symmetric),
         ids=tuple(ids),
         splits=splits,
     )
+
+
+def _repeated_edges(
+    path: Path, src: np.ndarray, dst: np.ndarray, columns: RawColumns, symmetric: bool
+) -> tuple[str, ...]:
+    """Notes on edges that are listed twice, and on pairs of opposite edges with different features."""
+    features = pd.DataFrame(columns.by_name(), index=range(len(src)))
+    kind = np.zeros_like(src)
+    if features.size:
+        kind = features.groupby(list(features), sort=False).ngroup().to_numpy()
+    src, dst, kind = (x[src != dst] for x in (src, dst, kind))
+    nodes, kinds = max(src.max(initial=0), dst.max(initial=0)) + 1, kind.max(initial=0) + 1
+    pairs, reverse = np.split(pd.factorize(np.concatenate([src * nodes + dst, dst * nodes + src]))[0], 2)
+    notes = []
+    if twice := int(pd.Index(pairs).duplicated().sum()):
+        other = twice - int(pd.Index(pairs * kinds + kind).duplicated().sum())
+        notes.append(
+            f"{path}: {twice} edge(s) listed again are kept as parallel edges, {other} of them with other features"
+        )
+    same = np.isin(reverse * kinds + kind, pairs * kinds + kind)
+    if symmetric and (other := int((np.isin(reverse, pairs) & ~same).sum())):
+        notes.append(
+            f"{path}: {other} edge(s) have other features than their reverse; each direction keeps its own"
+        )
+    return tuple(notes)
 
 
 def _graph_numbers(table: Table, index: pd.Index) -> np.ndarray:
@@ -127,14 +159,15 @@ def _graph_numbers(table: Table, index: pd.Index) -> np.ndarray:
     return number
 
 
-def _parse_columns(table: Table, selection: ColumnSelection, keys: Sequence[str]) -> RawColumns:
+def _parse_columns(
+    table: Table, selection: ColumnSelection, keys: Sequence[str], selectable: bool
+) -> RawColumns:
     names = (
         [name for name in table.columns if name not in keys] if selection.names is None else selection.names
     )
+    options = f"dataset.{selection.owner}_labels or dataset.{selection.owner}_attributes"
     parsed = {}
     for name in names if len(table) else ():
-        texts = table.column(
-            name, f"dataset.{selection.owner}_labels or dataset.{selection.owner}_attributes"
-        )
+        texts = table.column(name, options if selectable else None)
         parsed[name] = parse_strings(texts, selection.kind(name), table.locate, f"column {name!r}")
     return stack_columns(len(table), parsed)

@@ -12,6 +12,7 @@ from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
 from egin_dgl.data.readers.smiles import stream_smiles
 from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
+from egin_dgl.files import regular_file
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".gz", ".bin", ".zip")
 
@@ -25,7 +26,7 @@ def open_graphs(
     Only a table of SMILES is read chunk by chunk; a chunk is empty if none of its molecules could be read, see
     `GraphArrays.skipped`.
     """
-    path = Path(path).expanduser()
+    path = regular_file(Path(path).expanduser())
     loader = detect_loader(path)
     settings = dict(dataset_settings or {})
     if str(settings.get("_target_")).rpartition(".")[2] != loader:

@@ -18,6 +18,8 @@ from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.readers.raw_files import GIB
 from egin_dgl.data.targets import OneColumn, find_classes
 from egin_dgl.errors import DataError
+from egin_dgl.files import regular_file
+from egin_dgl.options import Name
 
 # The first bytes of DGL's files. DGL would read sizes from any other file, and allocate memory for them.
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")
@@ -35,7 +37,7 @@ def load_dgl_file(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
-    name: str | None = None,
+    name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
     """Load graphs written by ``dgl.save_graphs(path, graphs, {"label": classes})``.
@@ -76,7 +78,7 @@ def read_dgl_file(
 
 def is_dgl_file(path: Path) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open(regular_file(path), "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None

@@ -1,13 +1,12 @@
 """Graphs of DGL, networkx or PyG, and SMILES strings → GraphArrays."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
 import dgl
 import networkx as nx
 import numpy as np
-import torch
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.ragged import offsets_of
@@ -17,6 +16,7 @@ from egin_dgl.data.readers.columns import (
     parse_column,
     select_columns,
     stack_columns,
+    to_numpy,
 )
 from egin_dgl.data.targets import classes_of_objects
 from egin_dgl.errors import DataError
@@ -60,23 +60,30 @@ def read_graph(graph: Any, columns: Selections, molecules: str = "tu") -> GraphO
     return readers[kind_of(graph) or ""](graph, columns[0].names, columns[1].names)
 
 
-def _to_numpy(value: Any) -> Any:
-    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
-
-
 def _from_dgl(graph: dgl.DGLGraph, nodes: list[str] | None, edges: list[str] | None) -> GraphObject:
     if not graph.is_homogeneous:
         raise DataError("it is heterogeneous; dgl.to_homogeneous turns types into labels")
     if graph.batch_size > 1:
         raise DataError(f"it is a batch of {graph.batch_size}; dgl.unbatch gives the graphs")
-    src, dst = (_to_numpy(ends).astype(np.int64) for ends in graph.edges())
+    src, dst = (to_numpy(ends).astype(np.int64) for ends in graph.edges())
 
-    def fields(data: Mapping[str, Any], wanted: list[str] | None) -> dict[str, Any]:
+    def fields(data: Mapping[str, Any], wanted: list[str] | None, owner: str) -> dict[str, Any]:
         # The names of DGL's internal fields, such as _ID, start with an underscore.
         names = [name for name in data if (name[0] != "_" if wanted is None else name in wanted)]
-        return {name: _to_numpy(data[name]) for name in names}
+        return _columns_to_numpy({name: data[name] for name in names}, owner)
 
-    return GraphObject(graph.num_nodes(), src, dst, fields(graph.ndata, nodes), fields(graph.edata, edges))
+    columns = fields(graph.ndata, nodes, "node"), fields(graph.edata, edges, "edge")
+    return GraphObject(graph.num_nodes(), src, dst, *columns)
+
+
+def _columns_to_numpy(columns: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    found = {}
+    for name, value in columns.items():
+        try:
+            found[name] = to_numpy(value)
+        except DataError as error:
+            raise DataError(f"{owner} column {name!r}: {error}") from None
+    return found
 
 
 def _from_networkx(graph: nx.Graph, nodes: list[str] | None, edges: list[str] | None) -> GraphObject:
@@ -85,8 +92,10 @@ def _from_networkx(graph: nx.Graph, nodes: list[str] | None, edges: list[str] | 
     src = np.array([number[u] for u, _, _ in ends], dtype=np.int64)
     dst = np.array([number[v] for _, v, _ in ends], dtype=np.int64)
     rows = [data for _, data in graph.nodes(data=True)]
-    node_columns = _attributes(rows, nodes, lambda i: f"node {list(graph)[i]!r}")
-    edge_columns = _attributes([data for _, _, data in ends], edges, lambda i: f"edge {ends[i][:2]!r}")
+    node_columns = _attributes(rows, nodes, lambda i: f"node {_plain(list(graph)[i])!r}")
+    edge_columns = _attributes(
+        [data for _, _, data in ends], edges, lambda i: f"edge {tuple(map(_plain, ends[i][:2]))!r}"
+    )
     if not graph.is_directed():
         back = np.flatnonzero(src != dst)  # a self-loop counts once
         src, dst = np.concatenate([src, dst[back]]), np.concatenate([dst, src[back]])
@@ -94,6 +103,10 @@ def _from_networkx(graph: nx.Graph, nodes: list[str] | None, edges: list[str] | 
             name: [*values, *(values[i] for i in back.tolist())] for name, values in edge_columns.items()
         }
     return GraphObject(len(number), src, dst, node_columns, edge_columns)
+
+
+def _plain(name: Any) -> Any:
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def _attributes(rows: list[dict], wanted: list[str] | None, locate: Callable[[int], str]) -> dict[str, list]:
@@ -110,16 +123,22 @@ def _from_pyg(data: Any, nodes: list[str] | None, edges: list[str] | None) -> Gr
         raise DataError("it has no edge_index or no number of nodes")
     if getattr(data, "ptr", None) is not None:
         raise DataError("it is a batch; its to_data_list() gives the graphs")
-    src, dst = _to_numpy(data.edge_index).astype(np.int64)
+    ends = _columns_to_numpy({"edge_index": data.edge_index}, "edge")["edge_index"]
+    shape = list(getattr(ends, "shape", ()))
+    if len(shape) != 2 or shape[0] != 2:
+        raise DataError(f"edge_index has the shape {shape}; it must have two rows")
+    src, dst = ends.astype(np.int64)
     if len(src) and not 0 <= min(src.min(), dst.min()) <= max(src.max(), dst.max()) < data.num_nodes:
         raise DataError(f"an edge ends outside the nodes 0 to {data.num_nodes - 1}")
 
     def fields(names: Sequence[str], rows: int, owner: str) -> dict[str, Any]:
-        found = {name: _to_numpy(data[name]) for name in names if name in data and data[name] is not None}
-        for name, value in found.items():
-            if len(value) != rows:
-                raise DataError(f"{owner} column {name!r} has {len(value)} rows for {rows} {owner}s")
-        return found
+        found = {name: data[name] for name in names if name in data and data[name] is not None}
+        columns = _columns_to_numpy(found, owner)
+        for name, value in columns.items():
+            count = len(value) if isinstance(value, Sized) and getattr(value, "ndim", None) != 0 else 0
+            if count != rows:
+                raise DataError(f"{owner} column {name!r} has {count} rows for {rows} {owner}s")
+        return columns
 
     node_columns = fields(PYG_NODE_FIELDS if nodes is None else nodes, data.num_nodes, "node")
     edge_columns = fields(PYG_EDGE_FIELDS if edges is None else edges, len(src), "edge")

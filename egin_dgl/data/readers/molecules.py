@@ -1,6 +1,7 @@
 """Molecules → graphs with RDKit: atom and bond features, and scaffolds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from sys import intern
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from egin_dgl.data.readers.graph_objects import GraphObject
-from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.errors import ConfigError, DataError, one_line
 
 # Strings are interned: a table of molecules has millions of equal ones.
 ATOM: dict[str, Callable] = {"atom": lambda atom: intern(atom.GetSymbol())}
@@ -30,6 +31,7 @@ RICH_BOND = BOND | {
     "stereo": lambda bond: intern(bond.GetStereo().name.removeprefix("STEREO").lower()),
 }
 FEATURES = {"tu": (ATOM, BOND), "rich": (RICH_ATOM, RICH_BOND)}
+MAX_SMILES = 10_000  # characters; RDKit takes minutes for molecules that are ten times as long
 
 
 @lru_cache
@@ -41,6 +43,19 @@ def import_rdkit() -> Any:
     except ImportError as error:
         raise ConfigError(f"molecules need RDKit ({error}): pip install '.[chem]'") from None
     return Chem, rdBase, MurckoScaffold
+
+
+@contextmanager
+def rdkit_errors(smiles: str) -> Iterator[None]:
+    """Turn what RDKit raises about a molecule, instead of returning None, into a DataError; RDKit prints nothing."""
+    _, rdBase, _ = import_rdkit()
+    try:
+        with rdBase.BlockLogs():
+            yield
+    except DataError:
+        raise
+    except Exception as error:  # exceptions of C++ have no common class
+        raise DataError(f"{smiles[:60]!r} is not a molecule ({one_line(error)[:200]})") from None
 
 
 def read_molecule(smiles: str, features: str = "tu") -> GraphObject:
@@ -55,15 +70,18 @@ def read_molecule(smiles: str, features: str = "tu") -> GraphObject:
     ends = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], dtype=np.int64).reshape(-1, 2)
     src, dst = np.concatenate([ends, ends[:, ::-1]]).T
     atom_features, bond_features = FEATURES[features]
-    node_columns = {name: [read(atom) for atom in atoms] for name, read in atom_features.items()}
-    edge_columns = {name: [read(bond) for bond in bonds] * 2 for name, read in bond_features.items()}
+    with rdkit_errors(smiles):
+        node_columns = {name: [read(atom) for atom in atoms] for name, read in atom_features.items()}
+        edge_columns = {name: [read(bond) for bond in bonds] * 2 for name, read in bond_features.items()}
     return GraphObject(len(atoms), src, dst, node_columns, edge_columns)
 
 
 def parse_smiles(smiles: str) -> Any:
-    """RDKit's molecule, or a DataError with the reason; RDKit prints nothing."""
-    Chem, rdBase, _ = import_rdkit()
-    with rdBase.BlockLogs():
+    """RDKit's molecule, or a DataError with the reason."""
+    Chem, _, _ = import_rdkit()
+    if len(smiles) > MAX_SMILES:
+        raise DataError(f"{smiles[:20]!r}… has {len(smiles)} characters, more than {MAX_SMILES}")
+    with rdkit_errors(smiles):
         # RDKit reads what follows a space as a name and stops at a zero byte, so it would ignore half a cell.
         complete = smiles.isprintable() and (" " not in smiles or "|" in smiles)
         molecule = Chem.MolFromSmiles(smiles) if complete else None
@@ -80,12 +98,12 @@ def parse_smiles(smiles: str) -> Any:
 
 def scaffold_groups(smiles: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
     """Number of each molecule's Bemis-Murcko scaffold (G,), and the scaffolds; each acyclic molecule has its own."""
-    Chem, rdBase, MurckoScaffold = import_rdkit()
+    Chem, _, MurckoScaffold = import_rdkit()
     known: dict[str, int] = {}
     groups = []
-    with rdBase.BlockLogs():
-        for text in smiles:
-            molecule = parse_smiles(text)
+    for text in smiles:
+        molecule = parse_smiles(text)
+        with rdkit_errors(text):
             scaffold = Chem.MolToSmiles(MurckoScaffold.GetScaffoldForMol(molecule), isomericSmiles=False)
             groups.append(known.setdefault(scaffold or Chem.MolToSmiles(molecule), len(known)))
     return np.array(groups), list(known)

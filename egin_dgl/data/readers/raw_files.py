@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from egin_dgl.errors import DataError
+from egin_dgl.files import regular_file
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
 OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
 GIB = 1 << 30
 MAX_BYTES = 4 * GIB  # of the files of a dataset
-# Tables of numbers compress to about a tenth; small archives may have any ratio.
-MAX_RATIO, SMALL_ARCHIVE = 100, GIB // 4
+# Tables of numbers compress to a fifth or a tenth; small archives may have any ratio. Parsing takes ten times the memory.
+MAX_RATIO, SMALL_ARCHIVE = 50, GIB // 64
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def read_local(root: Path, name: str, kind: str) -> RawFiles | None:
     for directory in (root / name, root / name / "raw"):
         files = {suffix: directory / f"{name}_{suffix}.txt" for suffix in REQUIRED + OPTIONAL}
         try:
-            found = {suffix: file for suffix, file in files.items() if file.exists()}
+            found = {suffix: regular_file(file) for suffix, file in files.items() if file.exists()}
             if (size := sum(file.stat().st_size for file in found.values())) > MAX_BYTES:
                 raise DataError(
                     f"the files of {name} in {directory} have {size} bytes, more than {MAX_BYTES}"
@@ -56,7 +57,7 @@ def read_local(root: Path, name: str, kind: str) -> RawFiles | None:
             raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
         if contents:
             return RawFiles(name, f"{directory}{os.sep}", f"{directory} ({kind})", contents)
-    archive = root / f"{name}.zip"
+    archive = regular_file(root / f"{name}.zip")
     return read_zip(archive, name, f"{archive} ({kind})") if archive.is_file() else None
 
 

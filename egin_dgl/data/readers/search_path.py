@@ -133,8 +133,9 @@ class _NoDowngrade(HTTPRedirectHandler):
 
 
 def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes: int) -> None:
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from egin_dgl.terminal import make_console  # rich is needed for downloads only
 
     received: Future = Future()
     total, done = None, 0
@@ -154,8 +155,13 @@ def _fetch(source: str, target: Path, timeout: float, patience: float, max_bytes
         except Exception as error:
             received.set_exception(error)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), disable=not on_terminal)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    bar = Progress(*columns, console=make_console(stderr=True), disable=not on_terminal)
     with target.open("wb") as file, bar:
         task = bar.add_task(f"downloading {source}")
         start = time.monotonic()

@@ -8,12 +8,13 @@ from typing import Any, Literal
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
+from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.graph_objects import concat_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
 from egin_dgl.data.readers.tables import Table, read_chunks, read_table
 from egin_dgl.data.targets import OneColumn, check_classes, read_classes
-from egin_dgl.errors import DataError
-from egin_dgl.options import validate_options
+from egin_dgl.errors import DataError, list_first
+from egin_dgl.options import Name, validate_options
 
 
 def load_smiles(
@@ -27,7 +28,7 @@ def load_smiles(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
-    name: str | None = None,
+    name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
     """Load molecules from a table with a header, delimited by , ; or tab and possibly gzipped. Needs RDKit.
@@ -66,7 +67,9 @@ def load_smiles(
 
 def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
     """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
+    names = [columns.get("smiles", "smiles"), columns.get("target", "label"), columns.get("id")]
     for table in read_chunks(path, chunk_size):
+        table = table.renamed(name for name in names if name)
         yield read_molecules(table, **columns, on_invalid="skip", need_labels=False)
 
 
@@ -81,10 +84,17 @@ def read_molecules(
     need_labels: bool = True,
 ) -> GraphArrays:
     """The valid molecules of a table, see `load_smiles`; every DataError names the line."""
-    texts = table.column(smiles, "dataset.smiles")
+
+    def option(name: str) -> str | None:
+        return f"dataset.{name}" if need_labels else None  # the columns of a prediction are those of its run
+
+    texts = table.column(smiles, option("smiles"))
     classes = read_classes(table, target, need_labels)
     splits = None if split_column is None else table.filled_column(split_column, "dataset.split_column")
-    ids = table.columns.get("id", table.lines.astype(str)) if id is None else table.column(id, "dataset.id")
+    if id is not None:
+        ids = table.column(id, option("id"))
+    else:
+        ids = table.columns.get("id", object_array(map(str, table.lines.tolist())))
     rows, molecules, skipped = [], [], []
     for row, text in enumerate(texts):
         try:
@@ -100,7 +110,7 @@ def read_molecules(
         if not rows:
             raise DataError(f"{table.path} lists no molecule that can be read")
         check_classes(classes[rows], table.lines[rows], table.path, target)
-        notes = (f"{len(skipped)} molecule(s) skipped: {'; '.join(skipped)}",) if skipped else ()
+        notes = (f"{len(skipped)} molecule(s) skipped: {list_first(skipped, '; ')}",) if skipped else ()
     return replace(
         concat_graphs(molecules, tuple(str(ids[row]) for row in rows)),
         graph_labels=None if classes is None else classes[rows],

@@ -4,8 +4,8 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +14,7 @@ import pandas as pd
 
 from egin_dgl.data.readers.columns import NUMBER, Locate, object_array, parse_column
 from egin_dgl.errors import DataError
+from egin_dgl.files import regular_file
 
 DELIMITERS = (",", ";", "\t")
 GZIP_MAGIC = b"\x1f\x8b"
@@ -32,15 +33,24 @@ class Table:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def column(self, name: str, option: str = "") -> np.ndarray:
+    def renamed(self, names: Iterable[str]) -> "Table":
+        """Columns whose names differ from given ones in case only are renamed to them, where this is unambiguous."""
+        columns = dict(self.columns)
+        for name in names:
+            similar = [one for one in columns if one.casefold() == name.casefold()]
+            if len(similar) == 1:
+                columns[name] = columns.pop(similar[0])
+        return replace(self, columns=columns)
+
+    def column(self, name: str, option: str | None = None) -> np.ndarray:
         """The strings of a column; `option` is the setting that selects it, for messages."""
         if name not in self.columns:
             found = ", ".join(map(repr, self.columns)) or "none"
-            hint = f"; set {option}=NAME" if option else ""
-            raise DataError(f"{self.path} has no column {name!r}, only {found}{hint}")
+            hint = f"set {option}=NAME" if option else f"rename one to {name!r}"
+            raise DataError(f"{self.path} has no column {name!r}, only {found}; {hint}")
         return self.columns[name]
 
-    def filled_column(self, name: str, option: str = "") -> np.ndarray:
+    def filled_column(self, name: str, option: str | None = None) -> np.ndarray:
         """A column without empty cells."""
         texts = self.column(name, option)
         self.raise_if(texts == "", f"no value in column {name!r}")
@@ -146,7 +156,7 @@ def _make_table(path: Path, names: list[str], rows: list[list[str]], lines: list
 
 
 def _open(path: Path, mode: str, encoding: str | None = None) -> IO:
-    with open(path, "rb") as file:
+    with open(regular_file(path), "rb") as file:
         is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     opener: Callable[..., IO] = gzip.open if is_gzip else open
     return opener(path, mode, encoding=encoding)

@@ -21,7 +21,7 @@ from egin_dgl.data.readers.columns import MAX_EXACT, MAX_FLOAT, NUMBER
 from egin_dgl.data.readers.raw_files import RawFiles
 from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
 from egin_dgl.errors import DataError
-from egin_dgl.options import Count, Directory, ListOf, Url, validate_options
+from egin_dgl.options import Count, Directory, ListOf, Name, Url, validate_options
 
 WIDTHS = {"A": 2, "graph_indicator": 1, "graph_labels": 1}  # columns; the other tables have any number
 
@@ -36,7 +36,7 @@ class Expected(TypedDict, total=False):
 
 
 def load_tu(
-    name: str,
+    name: Name,
     root: Directory | os.PathLike | None = None,
     url: Url | None = DEFAULT_URL,
     edges: Literal["symmetric", "as_given"] = "symmetric",
@@ -118,7 +118,7 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
     if total > len(present):
         first = np.setdiff1d(np.arange(1, len(present) + 2), present)[0]
         arrays = arrays.with_warning(
-            f"{indicator}: {total - len(present)} graph(s) without a node dropped, the first is {first}"
+            f"{indicator}: {total - len(present)} of {total} graphs without a node dropped, the first is {first}"
         )
     return arrays
 

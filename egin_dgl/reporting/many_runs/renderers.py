@@ -87,4 +87,4 @@ def print_table(table: TextTable, console: Console) -> None:
 
 def print_line(console: Console, text: str, style: str | None = None) -> None:
     """Print a line as it is; the terminal breaks long ones, so that they can be copied whole."""
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)

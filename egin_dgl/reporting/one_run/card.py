@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from egin_dgl import reproducibility
@@ -10,14 +11,15 @@ from egin_dgl.files import write_text
 from egin_dgl.reporting.formatting import PERCENT
 from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows
 from egin_dgl.runs.run_dir import RunDir, is_described
-from egin_dgl.runs.settings import read_object
+from egin_dgl.runs.schemas import Summary, read_object
 
+MAX_LISTED = 50  # skipped molecules; summary.json has all
 CARD = """# {model} on {dataset}
 
 ## Run
 
 {facts}
-
+{skipped}
 ## Results
 
 {results}
@@ -35,7 +37,7 @@ Probabilities are {calibration}
 
 def write_card(run: RunDir) -> None:
     """Write card.md from run.json and summary.json of a finished run."""
-    record, summary = run.read_record(), read_object(run.summary, {})
+    record, summary = run.read_record(), read_object(run.summary, Summary)
     settings, command = record["settings"], train_command(record)
     options = [f"{key} {value}" for key, value in settings["model"].items() if not key.startswith("_")]
     versions = [f"{name} {version}" for name, version in record.get("versions", {}).items()]
@@ -55,6 +57,7 @@ def write_card(run: RunDir) -> None:
         model=record["model"],
         dataset=record["dataset"],
         facts="\n".join(f"- {fact}" for fact in facts),
+        skipped=skipped_text(summary.get("skipped", ())),
         results=refit_text(summary["refit"]) if "refit" in summary else "\n".join(score_lines(summary)),
         predict=sibling_program(command, "predict"),
         explain=sibling_program(command, "explain"),
@@ -62,6 +65,15 @@ def write_card(run: RunDir) -> None:
         calibration=calibration_text(summary),
     )
     write_text(run.card, text)
+
+
+def skipped_text(skipped: Sequence[str]) -> str:
+    """A section on what could not be read, empty if nothing was skipped."""
+    if not skipped:
+        return ""
+    lines = [f"- {reason}" for reason in skipped[:MAX_LISTED]]
+    lines += [f"- and {len(skipped) - MAX_LISTED:,} more"] if len(skipped) > MAX_LISTED else []
+    return "\n".join(["", "## Skipped", "", *lines, ""])
 
 
 def train_command(record: dict) -> str | None:

@@ -37,7 +37,7 @@ def train_folds(
     failures: dict[str, list[int]] = {}  # each reason is reported once, with all folds it applies to
     with one_thread():
         if workers == 1:
-            calls = [partial(train_fold, dataset, job, on_epoch, budget) for job in jobs]
+            calls = [partial(run_job, dataset, job, on_epoch, budget) for job in jobs]
         else:
             calls = run_in_pool(dataset, jobs, on_epoch, budget, workers)
         for job, call in zip(jobs, calls, strict=True):
@@ -51,7 +51,7 @@ def train_folds(
     return results
 
 
-def train_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, budget: CpuBudget) -> FoldResult:
+def run_job(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, budget: CpuBudget) -> FoldResult:
     with core_slot(budget.lock_dir):
         return job.train(dataset, job, on_epoch)
 
@@ -114,7 +114,7 @@ def train_in_worker(job: FoldJob) -> None:
     if "dataset" not in _worker:  # not in the initializer, whose errors are lost
         _worker["dataset"] = _worker["mmap_dataset"].open()
     try:
-        train_fold(_worker["dataset"], job, lambda *event: _worker["events"].put(event), _worker["budget"])
+        run_job(_worker["dataset"], job, lambda *event: _worker["events"].put(event), _worker["budget"])
     except Interrupted as interrupted:  # start no other fold
         os._exit(128 + interrupted.number)
 

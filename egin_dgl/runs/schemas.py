@@ -1,0 +1,172 @@
+"""The JSON files of run and sweep directories as types, checked whenever a file is read; further entries are allowed."""
+
+import json
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import NotRequired, TypedDict  # pydantic refuses typing's before Python 3.12
+
+from egin_dgl.errors import ConfigError
+from egin_dgl.files import write_text
+
+CHECKSUM = "crc32"  # of all other entries
+
+Number: TypeAlias = float | None
+Numbers: TypeAlias = float | list[float]  # one number where all folds agree
+Options: TypeAlias = dict[str, Any]
+
+
+def inside(name: str) -> str:
+    place = Path(name)
+    if place.is_absolute() or not place.parts or ".." in place.parts:
+        raise ValueError(f"{name!r} is not a directory inside that of the sweep")
+    return name
+
+
+@with_config(ConfigDict(strict=True, extra="allow"))
+class Entries(TypedDict):
+    """Base of all: types are exact, further entries are kept."""
+
+
+class Cv(Entries, total=False):
+    k: Annotated[int, Field(ge=1, le=100_000)]
+    repeats: Annotated[int, Field(ge=1, le=1000)]
+    fold: int | list[int] | None
+    validation: bool
+    holdout: bool
+
+
+class RunSettings(Entries):
+    """Every option of a run; the values of groups are validated by `cli.validation` before they are used."""
+
+    seed: int
+    model: Options
+    dataset: Options
+    optimizer: Options
+    scheduler: Options
+    trainer: Options
+    ewl: Options
+    cv: Cv
+
+
+class SpecRecord(Entries):
+    settings: RunSettings
+    references: dict[str, str]
+    overrides: list[str]
+    choices: dict[str, str]
+    config_dir: str | None
+
+
+class RunRecord(SpecRecord):
+    """run.json"""
+
+    model: str
+    dataset: str
+    data_sha256: str | None
+    refit_of: NotRequired[str]
+    command: NotRequired[list[str]]
+
+
+class JobRecord(SpecRecord):
+    name: Annotated[str, AfterValidator(inside)]
+
+
+class SweepFile(Entries):
+    """sweep.json"""
+
+    jobs: list[JobRecord]
+    trials: int | None
+
+
+class FoldsFile(Entries):
+    """folds.json; for each fold the numbers of its graphs"""
+
+    k: Annotated[int, Field(ge=1, le=100_000)]
+    folds: list[list[int]]
+
+
+class ProtocolEntry(Entries):
+    mean: float
+    std: float
+    interval: tuple[float, float] | None
+    per_fold: list[float]
+    optimistic: bool
+    epoch: NotRequired[Numbers]
+    averaged: NotRequired[Numbers]
+    C: NotRequired[Numbers]
+
+
+class MetricEntry(Entries):
+    mean: Number
+    std: Number
+    per_fold: list[Number] | None
+
+
+class RefitEntry(Entries):
+    of: str
+    graphs: int
+    epochs: int | None
+    C: Number
+    chosen: Options
+    temperature: Number
+
+
+class Summary(Entries):
+    """summary.json"""
+
+    model: str
+    dataset: str
+    seed: int
+    parameters: int
+    seconds: float
+    device: str
+    notes: list[str]
+    folds: int
+    headline: str
+    protocols: dict[str, ProtocolEntry | None]
+    metrics: dict[str, MetricEntry]
+    validation_score: Number
+    k: NotRequired[int]
+    holdout: NotRequired[bool]
+    majority_accuracy: NotRequired[float]
+    chosen: NotRequired[list[Options]]
+    refit: NotRequired[RefitEntry]
+    files: dict[str, int]  # checksum of each file that the run vouches for
+
+
+@cache
+def adapter(schema: type) -> TypeAdapter:
+    return TypeAdapter(schema)
+
+
+def write_object(path: Path, content: dict, sealed: bool = True) -> None:
+    """Write a JSON object; `sealed` with a checksum of all entries."""
+    if sealed:
+        content = content | {CHECKSUM: json_checksum(content)}
+    write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def read_object(path: Path, schema: type) -> dict:
+    """Read an object of this type. The checksum, if present, is verified and left out."""
+    try:
+        file = path.read_bytes()
+        adapter(schema).validate_json(file)
+        content = json.loads(file)  # in the order of the file, which the checksum depends on
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{path}: damaged ({place}{': ' * bool(place)}{first['msg']})") from error
+    except ValueError as error:  # a number of very many digits
+        raise ConfigError(f"{path}: damaged ({error})") from error
+    if CHECKSUM in content and content.pop(CHECKSUM) != json_checksum(content):
+        raise ConfigError(f"{path}: damaged (the checksum does not match)")
+    return content
+
+
+def json_checksum(content: dict) -> int:
+    return zlib.crc32(json.dumps(json.loads(json.dumps(content))).encode())
