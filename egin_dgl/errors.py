@@ -11,11 +11,11 @@ class EginError(Exception):
     """Base of all errors that the app prints as one line instead of a traceback."""
 
 
-class DataError(EginError):
+class DataError(EginError, ValueError):
     """The data cannot be found, read or used."""
 
 
-class ConfigError(EginError):
+class ConfigError(EginError, ValueError):
     """An option or its value is invalid."""
 
 

@@ -4,11 +4,12 @@ A file that cannot be written raises a StorageError with the file and the reason
 """
 
 import errno
+import fcntl
 import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from egin_dgl.errors import DataError, StorageError
@@ -19,8 +20,13 @@ TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # names made by `temporary_s
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path in the same directory; on success it is renamed to `path`, on failure removed."""
+    """Yield a temporary path in the same directory; on success it is renamed to `path`, on failure removed.
+
+    A directory, pipe or device is never replaced by a file.
+    """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise StorageError(f"cannot write {path}: it exists and is not a regular file")
     with storage_errors(path), temporary_sibling(path) as temporary:
         yield temporary
         umask = os.umask(0)
@@ -31,14 +37,16 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_sibling(path: Path) -> Iterator[Path]:
-    """An empty temporary file in the directory of `path`, removed at the end."""
+    """An empty temporary file in the directory of `path`, locked by this process, removed at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
     try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_SH)
         yield Path(name)
     finally:
         Path(name).unlink(missing_ok=True)
+        os.close(handle)
 
 
 @contextmanager
@@ -79,6 +87,17 @@ def move_aside(path: Path) -> Path:
     aside = path.with_name(f"{path.name}.damaged")
     with storage_errors(aside):
         return path.replace(aside)
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove temporary files of `path` that killed processes left: those that no process has locked."""
+    prefix = f".{path.name}."
+    for entry in os.scandir(path.parent) if path.parent.is_dir() else ():
+        is_temporary = entry.name.startswith(prefix) and len(entry.name) == len(prefix) + len("12345678.tmp")
+        if is_temporary and TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            with suppress(OSError), open(entry, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry)
 
 
 def remove_temporary_files(folder: Path) -> None:

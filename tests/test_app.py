@@ -6,8 +6,9 @@ import pty
 import re
 
 import pytest
-from running import SMALL, same_numbers
+from running import SMALL, same_numbers, settings_of
 
+from egin_dgl.cli.app import ema_hint
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.reporting.one_run.publish import final_metrics
@@ -173,3 +174,17 @@ def test_repeated_cross_validation_and_an_inner_selection(run_here, tmp_path):
 def test_what_cannot_be_chosen_is_said(run_here, options, message, tmp_path):
     with pytest.raises(ConfigError, match=re.escape(message)):
         run_here(tmp_path, "dataset=bonds", "dataset.graphs=60", *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "graphs", "hinted"),
+    [
+        (["trainer.epochs=49"], 180, True),  # 49 × 6 steps
+        (["trainer.epochs=50"], 180, False),
+        (["trainer.epochs=1"], 10_000, False),
+        (["trainer.epochs=1", "trainer.ema_decay=null"], 180, False),
+        (["trainer.epochs=1", "model=ewl_kernel"], 180, False),
+    ],
+)
+def test_few_steps_for_the_ema_are_a_hint(options, graphs, hinted):
+    assert bool(ema_hint(settings_of(*options), graphs)) == hinted

@@ -31,6 +31,8 @@ def test_the_e_wl_kernel_learns_from_edges_and_the_1_wl_kernel_does_not(run_here
     assert edged["model"] == "E-WL kernel" and plain["model"] == "1-WL kernel"
     assert edged["protocols"]["selected"]["mean"] == 1.0
     assert plain["protocols"]["selected"]["mean"] <= 0.625  # the bound for predictions by structure alone
+    for summary in (edged, plain):
+        assert summary["protocols"]["selected"]["per_fold"] == summary["metrics"]["accuracy"]["per_fold"]
     assert (tmp_path / "e" / "folds.json").read_text() == (tmp_path / "p" / "folds.json").read_text()
 
 

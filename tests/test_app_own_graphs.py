@@ -14,6 +14,7 @@ from egin_dgl.cli.splitting import merge_groups
 from egin_dgl.data.readers.molecules import scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.errors import EginError, one_line
+from egin_dgl.reporting.one_run.terminal import over_folds
 from egin_dgl.runs.reader import read_run
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
@@ -59,7 +60,7 @@ def test_a_split_column_gives_one_split(run_here, tmp_path):
     summary = run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)
     folds = json.loads((tmp_path / "folds.json").read_text())
     assert summary["folds"] == 1 and folds["fixed"] and [len(part) for part in folds["folds"]] == [24, 24, 72]
-    assert folds["folds"][0][:3] == [4, 9, 14]
+    assert folds["folds"][0][:3] == [4, 9, 14] and over_folds(summary) == "on one split"
     assert (
         run_here(tmp_path, *TABLES, "dataset.split_column=split", *QUICK)["protocols"] == summary["protocols"]
     )

@@ -5,13 +5,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from egin_dgl.cli.config_dirs import compose_config
+from egin_dgl.cli.error_messages import explain
 from egin_dgl.cli.experiment import make_experiment
 from egin_dgl.cli.validation import resolve_settings
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.readers.graph_objects import kind_of
 from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
@@ -101,8 +107,10 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
 
     def fit(self, graphs: Sequence, y: Sequence) -> "EGINClassifier":
-        """Train on graphs and their classes, which may be of any sortable type."""
-        classes, numbers = np.unique(np.asarray(y), return_inverse=True)
+        """Train on graphs and their classes: strings, integers or booleans."""
+        graphs, targets = as_graph_list(graphs), as_targets(y)
+        check_consistent_length(graphs, targets)
+        classes, numbers = np.unique(targets, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y must have two or more classes, got {classes.tolist()}")
         names = [str(value) for value in classes.tolist()]
@@ -121,7 +129,10 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "fold_")
         fold = self.fold_
         dataset = GraphDataset.from_graphs(
-            graphs, vocabulary=fold.vocabulary, class_names=fold.info.class_names, **self._columns()
+            as_graph_list(graphs),
+            vocabulary=fold.vocabulary,
+            class_names=fold.info.class_names,
+            **self._columns(),
         )
         with one_thread():
             return fold.predict_proba(dataset).numpy()
@@ -145,11 +156,14 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         }
         groups = [f"model={self.model}", f"seed={self.seed}", f"device={self.device}", "dataset=bonds"]
         groups.append("cv=ten_fold" if self.validation else "cv=paper")
-        if "hidden_dim" not in compose_config(groups[:1]).model:
-            values.pop("model.hidden_dim", None)
-        values |= dict(self.options or {})
-        overrides = [f"{key}={to_override(value)}" for key, value in values.items()]
-        return resolve_settings(compose_config([*groups, *overrides]))
+        try:
+            if "hidden_dim" not in compose_config(groups[:1]).model:
+                values.pop("model.hidden_dim", None)
+            values |= dict(self.options or {})
+            overrides = [f"{key}={to_override(value)}" for key, value in values.items()]
+            return resolve_settings(compose_config([*groups, *overrides]))
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(explain(error)) from error
 
     def _split(self, dataset: GraphDataset) -> Split:
         everything = np.arange(len(dataset))
@@ -160,6 +174,28 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         k = min(round(1 / self.validation), len(dataset))
         chosen = make_folds(dataset.labels.numpy(), k, self.seed).indices[0]
         return Split(np.setdiff1d(everything, chosen), chosen, NO_GRAPHS)
+
+
+def as_graph_list(graphs: Sequence) -> list:
+    """The graphs as a list; a single graph, a string or a table is a ValueError in scikit-learn's words."""
+    if kind := kind_of(graphs):
+        raise ValueError(f"Expected a list of graphs, got a single {kind} instead: pass a list of one graph.")
+    if (dimensions := getattr(graphs, "ndim", 1)) != 1:
+        kind = type(graphs).__name__
+        raise ValueError(f"Expected a list of graphs or one column, got a {dimensions}D {kind} instead.")
+    return list(graphs)
+
+
+def as_targets(y: Sequence) -> np.ndarray:
+    """One class for each graph, (G,); missing and continuous values are a ValueError, as in scikit-learn."""
+    if y is None:
+        raise ValueError("EGINClassifier requires y to be passed, but the target y is None.")
+    if pd.Series(list(y), dtype=object).isna().any():
+        raise ValueError("Input y contains NaN.")
+    labels = column_or_1d(np.asarray(y), warn=True)
+    labels = np.array(labels.tolist()) if labels.dtype == object else labels  # as pandas stores strings
+    check_classification_targets(labels)
+    return labels
 
 
 def to_override(value: object) -> str:

@@ -14,8 +14,9 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.history import FoldResult
-from egin_dgl.evaluation.summary import confusion_counts, summarize, test_predictions
+from egin_dgl.evaluation.summary import confusion_counts, majority_accuracy, summarize, test_predictions
 from egin_dgl.reporting.dataset_summary import data_line, hints
+from egin_dgl.reporting.formatting import pluralize
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
@@ -67,13 +68,15 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     log_dataset(dataset, settings)
     run.register_data(experiment.model, dataset.info.name, dataset.digest)
     folds, splits = make_splits(dataset, settings, run)
+    if hint := ema_hint(settings, min(len(split.train) for split in splits.values())):
+        print_hint(hint)
     results = train_all_folds(experiment, splits, settings, run, budget)
     from egin_dgl.reporting.one_run.publish import publish  # see PUBLISH_MODULE
 
     summary = {
         **summary_head(experiment, results[0], start),
-        "majority_accuracy": dataset.majority_accuracy,
-        "holdout": bool(settings["cv"].get("holdout")),
+        "majority_accuracy": majority_accuracy(dataset.labels.numpy(), splits.values()),
+        "holdout": bool(folds.fixed or settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
         **summarize(results, folds.k, settings["cv"]["validation"]),
@@ -104,7 +107,23 @@ def log_dataset(dataset: GraphDataset, settings: Settings) -> None:
     attributes = settings["model"].get("attributes")
     lines = hints(dataset, trainer["standardize"], bool(trainer["class_weights"]), attributes)
     for line in (data_line(dataset), *lines):
-        make_console(stderr=True).print(line, soft_wrap=True, highlight=False)
+        print_hint(line)
+
+
+def ema_hint(settings: Settings, graphs: int) -> str | None:
+    """A sentence for a network whose EMA weights, over a training set of this size, lag behind to the last step."""
+    trainer = settings["trainer"]
+    epochs, decay, steps = trainer["epochs"], trainer["ema_decay"], -(-graphs // trainer["batch_size"])
+    if decay is None or "penalties" in settings["model"] or epochs * steps * (1 - decay) >= 3:
+        return None
+    return (
+        f"a fold has only {pluralize(epochs * steps, 'step')}: EMA weights with trainer.ema_decay={decay:g} lag behind the last "
+        "weights, which trainer.ema_decay=null evaluates"
+    )
+
+
+def print_hint(line: str) -> None:
+    make_console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
 def train_all_folds(

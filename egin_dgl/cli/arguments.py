@@ -9,7 +9,7 @@ from pydantic import Field
 
 from egin_dgl.cli.config_dirs import split_config_dir
 from egin_dgl.errors import ConfigError
-from egin_dgl.options import Device, Flag, Options
+from egin_dgl.options import CountOrZero, Device, Flag, ListOf, Options
 
 if TYPE_CHECKING:
     from egin_dgl.inference.trained_run import TrainedRun
@@ -24,7 +24,9 @@ class TrainedRunOptions(Options):
     input: str = Field(
         description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
     )
-    fold: int | None = Field(None, description="model of one fold; null: the mean over all folds")
+    fold: CountOrZero | ListOf[CountOrZero] | None = Field(
+        None, description="model of one fold, or the mean over several, [0, 2]; null: over all folds"
+    )
     device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
     trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
@@ -32,8 +34,7 @@ class TrainedRunOptions(Options):
         from egin_dgl.inference.trained_run import load_run
         from egin_dgl.training.device import pick_device
 
-        run = load_run(self.run, str(pick_device(self.device)), self.trust)
-        return run if self.fold is None else run.select_fold(self.fold)
+        return load_run(self.run, str(pick_device(self.device)), self.trust, self.fold)
 
 
 def run_with_options(function: Callable[[T], None], kind: type[T], usage: str) -> None:

@@ -139,6 +139,8 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
     """
     try:
         model = recipe.make_model(info)
+    except EginError:
+        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"model: {error}") from error
     if not isinstance(model, (nn.Module, WLKernelSVM)):

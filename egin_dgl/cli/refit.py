@@ -17,7 +17,13 @@ from egin_dgl.cli.validation import validate_recorded, validate_settings
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.calibration import pooled_temperature
-from egin_dgl.evaluation.history import FoldResult, History, best_validation_record, selected_record
+from egin_dgl.evaluation.history import (
+    FoldResult,
+    History,
+    best_validation_record,
+    exact_mean,
+    selected_record,
+)
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
@@ -88,7 +94,7 @@ def select_candidate(run: Run, spec: RunSpec, trust: bool) -> tuple[dict, Settin
         results = [fold for fold in folds if isinstance(fold, FoldResult)]
         if len(results) < len(folds):
             raise ConfigError(f"{run.folder}: folds are missing of the candidates to select from")
-        score = statistics.fmean(best_validation_record(result.history).monitor_score for result in results)
+        score = exact_mean([best_validation_record(result.history).monitor_score for result in results])
         found.append((score, chosen, settings, results))
     return max(found, key=lambda entry: entry[0])[1:]
 
@@ -98,7 +104,7 @@ def best_penalty(histories: Sequence[History]) -> float | None:
     if selected_record(histories[0]).C is None or not histories[0][0].has_validation:
         return selected_record(histories[0]).C
     rows = zip(*histories, strict=True)
-    return max(rows, key=lambda row: statistics.fmean(record.monitor_score for record in row))[0].C
+    return max(rows, key=lambda row: exact_mean([record.monitor_score for record in row]))[0].C
 
 
 def train_refit(plan: RefitPlan, path: str | Path) -> dict:

@@ -1,7 +1,10 @@
 """Results of a trained fold: its history, one record per epoch, from which protocols select afterwards, and its logits."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
 
 from torch import Tensor
 
@@ -83,16 +86,31 @@ def selected_record(history: History) -> EpochRecord:
     return history[-1] if history[0].C is None else history[(len(history) - 1) // 2]
 
 
+def exact_mean(scores: Sequence[float]) -> float:
+    """Mean of scores that are ratios of counts, rounded once: means that are equal as fractions are equal numbers."""
+    if any(map(math.isnan, scores)):
+        return math.nan
+    return float(sum(map(as_ratio, scores), Fraction()) / len(scores))
+
+
+@lru_cache(maxsize=4096)
+def as_ratio(score: float) -> Fraction:
+    """The ratio of counts that was rounded to a score; the score itself if there is none with a denominator up to 10⁶."""
+    ratio = Fraction(score).limit_denominator(1_000_000)
+    return ratio if abs(ratio - Fraction(score)) < Fraction(1, 10**14) else Fraction(score)
+
+
 def average_monitor(history: History, record: EpochRecord, window: int) -> EpochRecord:
     """`record`, which follows `history`, with validation score and loss averaged over the last `window` epochs.
 
     A validation set of 18 graphs cannot rank a hundred epochs: the best single epoch is the luckiest one. The end of the
-    best window is a better choice.
+    best window is a better choice. Windows with equal counts of correct graphs tie exactly, see `exact_mean`; the smaller
+    loss, then the earlier epoch, decides.
     """
     recent = [*history[max(0, len(history) + 1 - window) :], record]
     full = len(recent) == window
     return replace(
         record,
-        monitor_score=math.fsum(r.val_score for r in recent) / window if full else math.nan,
+        monitor_score=exact_mean([r.val_score for r in recent]) if full else math.nan,
         monitor_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
     )

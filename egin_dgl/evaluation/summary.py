@@ -1,7 +1,7 @@
 """The summary of a run, protocols, metrics and calibration over all folds, and its predictions of test graphs."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,12 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     if any(result.chosen for result in results):
         summary["chosen"] = [result.chosen for result in results]
     return summary
+
+
+def majority_accuracy(labels: np.ndarray, splits: Iterable[Split]) -> float:
+    """Accuracy of the most frequent class of each training set on its test set, the mean over folds."""
+    found = [np.mean(labels[split.test] == np.bincount(labels[split.train]).argmax()) for split in splits]
+    return float(np.mean(found))
 
 
 def test_to_train(k: int, validation: bool) -> float:

@@ -12,7 +12,9 @@ Integrated gradients distribute ``f(x) − f(0)`` over the features x of nodes a
 summed over the features of a node, and over both directions of an edge. They exist for networks only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pandas as pd
 import torch
@@ -31,6 +33,11 @@ from egin_dgl.inference.trained_run import TrainedRun
 STEPS = (64, 256, 1024, 4096)  # of the integral, tried until the residual is small
 MAX_RESIDUAL = 0.01
 MAX_ROWS = 2**18  # nodes and edges of a batch of modified graphs
+MAX_OCCLUDED_ROWS = 2 * 10**8  # nodes and edges of all modified graphs and folds: some minutes of one core
+
+OnProgress: TypeAlias = Callable[
+    [str, int, int], None
+]  # called with the method, steps done and steps in total
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +56,32 @@ class Explanation:
         return f"Explanation(graph {self.graph}: {self.predicted}, p = {self.probability:.3f}, {sizes})"
 
 
-def explain_graph(run: TrainedRun, graph: GraphDataset) -> Explanation:
-    """Explain the prediction of a run for a dataset of one graph, encoded by the run."""
+def explain_graph(
+    run: TrainedRun, graph: GraphDataset, on_progress: OnProgress = lambda method, done, total: None
+) -> Explanation:
+    """Explain the prediction of a run for a dataset of one graph, encoded by the run.
+
+    Occlusion is one forward pass of every fold for each node and edge: a graph where this is more than MAX_OCCLUDED_ROWS
+    nodes and edges together is a `DataError`.
+    """
     if len(graph) != 1:
         raise DataError(f"explain_graph takes one graph, got {len(graph)}")
+    check_size(run, graph)
     probabilities = run.predict_dataset(graph).probabilities[0]
     target = int(probabilities.argmax())
     pairs, pair_of_edge = undirected_edges(graph)
-    whole, without_edge, without_node = occlude(run, graph, target, pair_of_edge, len(pairs))
+    occluded = occlude(run, graph, target, pair_of_edge, len(pairs), on_progress)
+    whole, without_edge, without_node = occluded
     nodes = {"node": range(len(without_node)), "occlusion": (whole - without_node).numpy()}
     edges = {"source": pairs[:, 0].numpy(), "target": pairs[:, 1].numpy()}
     edges |= {"occlusion": (whole - without_edge).numpy()}
     residual = None
     networks = [(fold, fold.model) for fold in run.folds if isinstance(fold.model, nn.Module)]
     if networks:
-        results = [integrated_gradients(fold, model, graph, target) for fold, model in networks]
+        results = []
+        for number, (fold, model) in enumerate(networks):
+            on_progress("gradients", number, len(networks))
+            results.append(integrated_gradients(fold, model, graph, target))
         by_node, by_edge = (torch.stack(one).mean(dim=0) for one in list(zip(*results, strict=True))[:2])
         by_pair = torch.zeros(len(pairs), dtype=torch.float64).index_add_(0, pair_of_edge, by_edge)
         nodes["gradients"], edges["gradients"] = by_node.numpy(), by_pair.numpy()
@@ -76,6 +94,19 @@ def explain_graph(run: TrainedRun, graph: GraphDataset) -> Explanation:
         nodes=pd.DataFrame(nodes),
         edges=pd.DataFrame(edges),
         residual=residual,
+    )
+
+
+def check_size(run: TrainedRun, graph: GraphDataset) -> None:
+    nodes, edges = len(graph.node_feats), len(graph.src)
+    pairs = len(undirected_edges(graph)[0])
+    if len(run.folds) * (nodes + pairs) * (nodes + edges) <= MAX_OCCLUDED_ROWS:
+        return
+    passes = f"{len(run.folds) * (nodes + pairs):,} forward passes"
+    hint = "; fold=0 explains the model of one fold" if len(run.folds) > 1 else ""
+    raise DataError(
+        f"graph {graph.names[0]} has {nodes:,} nodes and {pairs:,} edges: to leave out each takes {passes}, more than the limit "
+        f"of {MAX_OCCLUDED_ROWS:,} nodes and edges in all of them{hint}"
     )
 
 
@@ -92,20 +123,33 @@ def log_odds(run: TrainedRun, dataset: GraphDataset, target: int) -> Tensor:
 
 
 def occlude(
-    run: TrainedRun, graph: GraphDataset, target: int, pair_of_edge: Tensor, pairs: int
+    run: TrainedRun,
+    graph: GraphDataset,
+    target: int,
+    pair_of_edge: Tensor,
+    pairs: int,
+    on_progress: OnProgress,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Log-odds of the graph, of the graph without each undirected edge (P,), and without each node (N,)."""
     size = graph.info.node_dim and len(graph.node_feats)
     all_nodes, all_edges = torch.ones(size, dtype=torch.bool), torch.ones(len(graph.src), dtype=torch.bool)
-    masks = [(all_nodes, all_edges)]
-    masks += [(all_nodes, pair_of_edge != pair) for pair in range(pairs)]
-    for node in range(size):
-        others = torch.arange(size) != node
-        masks.append((others, others[graph.src] & others[graph.dst]))
-    vocabulary = run.folds[0].vocabulary
-    batch = max(1, MAX_ROWS // (size + len(graph.src) + 1))
-    batches = [masks[i : i + batch] for i in range(0, len(masks), batch)]
-    found = torch.cat([log_odds(run, make_subgraphs(graph, some, vocabulary), target) for some in batches])
+
+    def masks(number: int) -> tuple[Tensor, Tensor]:
+        """Of nodes and edges: of the whole graph, then without each pair, then without each node."""
+        if number == 0:
+            return all_nodes, all_edges
+        if number <= pairs:
+            return all_nodes, pair_of_edge != number - 1
+        others = torch.arange(size) != number - 1 - pairs
+        return others, others[graph.src] & others[graph.dst]
+
+    vocabulary, total = run.folds[0].vocabulary, 1 + pairs + size
+    values = []
+    for numbers in torch.arange(total).split(max(1, MAX_ROWS // (size + len(graph.src) + 1))):
+        on_progress("occlusion", int(numbers[0]), total)
+        subgraphs = make_subgraphs(graph, [masks(number) for number in numbers.tolist()], vocabulary)
+        values.append(log_odds(run, subgraphs, target))
+    found = torch.cat(values)
     return found[0], found[1 : 1 + pairs], found[1 + pairs :]
 
 

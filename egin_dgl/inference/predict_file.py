@@ -14,7 +14,7 @@ from torch import Tensor
 
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.errors import DataError
-from egin_dgl.files import atomic_path, write_text
+from egin_dgl.files import atomic_path, remove_abandoned, write_text
 from egin_dgl.inference.trained_run import Predictions, TrainedRun
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def predict_file(
         strict: raise a `DataError` for unreadable graphs and labels unseen in training.
     """
     summary, start = FileSummary(), time.perf_counter()
+    for path in filter(None, (out, embeddings)):
+        remove_abandoned(path)
     with ExitStack() as files:
         predictions_file = files.enter_context(atomic_path(out))
         embeddings_file = files.enter_context(atomic_path(embeddings)) if embeddings else None

@@ -1,6 +1,7 @@
 """The saved model of a fold, loaded with its vocabulary, transforms and temperature."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.loader import Batch
 from egin_dgl.data.transform import Standardizer, Transform
 from egin_dgl.data.vocabulary import Vocabulary
-from egin_dgl.errors import ConfigError, DataError, TrainingError
+from egin_dgl.errors import ConfigError, DataError, EginError, TrainingError, one_line
 from egin_dgl.evaluation.calibration import probabilities
 from egin_dgl.ewl.kernel import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
@@ -85,8 +86,12 @@ class TrainedFold:
 
 
 def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool = False) -> TrainedFold:
-    """Load the saved model of a fold; `trust` allows model classes of other packages."""
+    """Load the saved model of a fold; `trust` allows model classes of other packages.
+
+    Metadata may come from anybody, with values that fail anywhere in the constructors: any exception is a `TrainingError`.
+    """
     tensors, metadata = fold_dir.load_tensors()
+    model: nn.Module | KernelMachine
     try:
         info = DatasetInfo.from_dict(metadata["info"])
         make_model = import_model(metadata["model"]) if trust else make_registered(metadata["model"])
@@ -98,15 +103,20 @@ def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool
         made = make_model(dataset.info)
         options = TrainerOptions(precision=metadata.get("precision", "fp32"))  # kernel machines have none
         temperature = metadata["temperature"]
-    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise TrainingError(f"{fold_dir.weights}: damaged or incomplete ({error!r}): train again") from None
-    model: nn.Module | KernelMachine
-    if isinstance(made, WLKernelSVM):
-        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-        model = KernelMachine.from_arrays(made.make_kernel(), arrays)
-    else:
-        fold_dir.load_weights(made)
-        model = made.to(device).eval()
+        if isinstance(made, WLKernelSVM):
+            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+            model = KernelMachine.from_arrays(made.make_kernel(), arrays)
+        else:
+            fold_dir.load_weights(made)
+            model = made.to(device).eval()
+        check_metadata(info, vocabulary, temperature)
+    except EginError:
+        raise
+    except Exception as error:
+        reason = one_line(error)[:200]
+        raise TrainingError(
+            f"{fold_dir.weights}: damaged or incomplete ({reason}); {fold_dir.remedy}"
+        ) from error
     return TrainedFold(
         number=fold_dir.fold,
         info=info,
@@ -117,6 +127,16 @@ def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool
         options=options,
         device=torch.device(device),
     )
+
+
+def check_metadata(info: DatasetInfo, vocabulary: Vocabulary | None, temperature: float | None) -> None:
+    """Raise a ValueError where parts of the metadata contradict each other."""
+    if len(info.class_names) not in (0, info.classes):
+        raise ValueError(f"{info.classes} classes have {len(info.class_names)} names")
+    if vocabulary and (vocabulary.node.names, vocabulary.edge.names) != (info.node_names, info.edge_names):
+        raise ValueError("the vocabulary has other features than the data")
+    if temperature is not None and not 0 < temperature < math.inf:
+        raise ValueError(f"the temperature is {temperature}")
 
 
 def import_model(node: dict) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.vocabulary import Vocabulary
-from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
@@ -136,13 +136,19 @@ class TrainedRun:
         return Predictions(dataset.names, self.class_names, each.mean(dim=0), std, self.calibrated)
 
 
-def load_run(directory: str | os.PathLike, device: str = "cpu", trust: bool = False) -> TrainedRun:
-    """Load the models of a run.
+def load_run(
+    directory: str | os.PathLike,
+    device: str = "cpu",
+    trust: bool = False,
+    folds: int | Sequence[int] | None = None,
+) -> TrainedRun:
+    """Load the models of a run from the weights of its folds; nothing else of a fold is read.
 
     Args:
         directory: of the run.
         device: cpu, cuda, cuda:1, …
         trust: whether the directory may name model classes of other packages, whose import runs their code. Default: False.
+        folds: numbers of the folds to load, of which alone the weights must be readable. Default: all.
 
     Example::
 
@@ -154,8 +160,35 @@ def load_run(directory: str | os.PathLike, device: str = "cpu", trust: bool = Fa
         raise ConfigError(f"{path} is not a run directory: it has no run.json")
     if not trust:
         check_links(path)
-    run = read_run(path)
-    if not run.results:
+    run = read_run(path, with_results=False)
+    if not run.settings:
         raise ConfigError(f"{path}: {run.reason}; there is no model to load")
-    folds = tuple(load_fold(RunDir(path).fold(number), device, trust) for number in sorted(run.results))
-    return TrainedRun(run, folds)
+    chosen = choose_folds(run, [folds] if isinstance(folds, int) else folds)
+    loaded = []
+    for fold in chosen:
+        try:
+            loaded.append(load_fold(RunDir(path).fold(fold), device, trust))
+        except TrainingError as error:
+            others = [number for number in chosen if number != fold]
+            raise TrainingError(f"{error}" + (f", or use fold={others}" if others else "")) from error
+    return TrainedRun(run, tuple(loaded))
+
+
+def choose_folds(run: Run, folds: Sequence[int] | None) -> list[int]:
+    """The folds to load: all, or those given; each must be finished."""
+    directory = RunDir(run.folder)
+    # A finished run has weights of every fold: a file that is missing there is an error about this file.
+    all_finished = directory.summary.exists()
+    expected = [fold for fold in run.expected if fold in range(run.whole)]
+    finished = [fold for fold in expected if all_finished or directory.fold(fold).has_final_weights]
+    if folds is None and len(finished) < len(expected):
+        use = f"; fold={finished} uses these, and" if finished else ";"
+        state = f"{len(finished)} of {len(expected)} folds are finished"
+        raise ConfigError(f"{run.folder}: {state}{use} resume={run.folder} trains the others")
+    if folds is not None and not folds:
+        raise ConfigError("folds must name at least one fold")
+    for fold in folds or ():
+        if fold not in finished:
+            valid = ", ".join(map(str, finished)) or "none"
+            raise ConfigError(f"{run.folder} has no finished fold {fold!r}; valid: {valid}")
+    return finished if folds is None else sorted(set(folds))

@@ -27,8 +27,8 @@ class Unit:
         return "" if value is None else f"{self.factor * value:.{self.digits + 3}f}"
 
     def signed(self, value: float) -> str:
-        """With a sign, a typographic minus for negative values."""
-        return f"{self.factor * value:+.{self.digits}f}".replace("-", "−")
+        """With a sign, a typographic minus for negative values; what prints as zero is positive."""
+        return f"{self.round(value) + 0.0:+.{self.digits}f}".replace("-", "−")
 
     def mean_std(self, mean: float, std: float) -> str:
         return f"{self.text(mean)} ± {self.text(std)}"

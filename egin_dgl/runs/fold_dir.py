@@ -31,6 +31,7 @@ from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
 RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
+FINAL = "temperature"  # metadata of the weights of a finished fold only; null without a validation set
 HEADER = "egin_dgl"  # entry of the safetensors header: metadata as JSON
 MARK = b"egin_dgl crc32 "  # before the checksum of last.pt
 DIGITS = 8  # hexadecimal, of that checksum
@@ -67,6 +68,14 @@ class FoldDir:
     @property
     def remedy(self) -> str:
         return f"remove the directory {self.path} to train this fold again"
+
+    @property
+    def has_final_weights(self) -> bool:
+        """Whether the weights are those of a finished fold, which have a temperature, or cannot be read."""
+        try:
+            return FINAL in self.load_tensors()[1]
+        except TrainingError:
+            return self.weights.exists()
 
     def candidate(self, number: int) -> "FoldDir":
         """Return the directory of a candidate of a nested cross-validation."""

@@ -35,7 +35,7 @@ class Run:
     k: int = 0
     repeats: int = 1
     fixed: bool = False  # the data define one split, which is fold 0
-    folds_hash: str | None = None  # None: no folds yet
+    folds_hash: str | None = None  # of the graphs and labels of all folds; None: no folds yet
     data_hash: str | None = None  # None: no data read yet
     results: dict[int, FoldResult] = field(default_factory=dict)  # of finished folds, by number
     error: str | None = None
@@ -119,7 +119,8 @@ def natural_key(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path, with_results: bool = True) -> Run:
+    """Read what a directory says of its run; `with_results` also the results of its folds."""
     folder, problems = RunDir(path), list[str]()
     record, folds = dict[str, Any](), dict[str, Any]()
     try:
@@ -131,7 +132,7 @@ def read_run(path: Path) -> Run:
     shape = fold_shape(spec.settings, folds)
     k, repeats = shape or (0, 1)
     results = {}
-    for number in fold_directories(path):
+    for number in fold_directories(path) if with_results else ():
         try:
             progress = folder.fold(number).progress()
         except EginError as failure:
@@ -139,7 +140,8 @@ def read_run(path: Path) -> Run:
             continue
         if isinstance(progress, FoldResult) and number < k * repeats:
             results[number] = progress
-    folds_hash = hashlib.sha256(json.dumps(folds.get("folds")).encode()).hexdigest()
+    content = [folds.get("folds"), folds.get("labels_hash")]
+    folds_hash = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     error = " ".join(folder.error.read_text("utf-8", "replace").split()) if folder.error.is_file() else None
     return Run(
         folder=path,

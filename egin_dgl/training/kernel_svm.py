@@ -12,7 +12,6 @@ from dataclasses import asdict
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.evaluation.calibration import fold_temperature
@@ -26,6 +25,7 @@ from egin_dgl.evaluation.history import (
 )
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.ewl.inputs import as_graph_set
+from egin_dgl.training.evaluator import compute_metrics
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tensorboard import FoldLogger
 
@@ -56,13 +56,18 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
             # Decide with the saved form: almost tied pairs depend on the last digit.
             machine = KernelMachine.from_pipeline(kernel, fitted)
             logits = {name: machine.logits_from_counts(rows, classes) for name, rows in counts.items()}
-            metrics = {name: loss_and_accuracy(logits[name], labels[name]) for name in counts}
+            train, validation, test = (
+                compute_metrics(logits[name], labels[name]) for name in ("train", "validation", "test")
+            )
             record = EpochRecord(
-                epoch,
-                *metrics["train"],
-                *metrics["validation"],
-                METRICS[job.recipe.options.monitor](logits["validation"], labels["validation"]),
-                *metrics["test"],
+                epoch=epoch,
+                train_loss=train.loss,
+                train_accuracy=train.accuracy,
+                val_loss=validation.loss,
+                val_accuracy=validation.accuracy,
+                val_score=METRICS[job.recipe.options.monitor](logits["validation"], labels["validation"]),
+                test_loss=test.loss,
+                test_accuracy=test.accuracy,
                 lr=math.nan,
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
@@ -92,10 +97,3 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     job.folder.save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, metadata)
     job.folder.save_result(result)
     return result
-
-
-def loss_and_accuracy(logits: torch.Tensor, labels: torch.Tensor) -> tuple[float, float]:
-    """NaN for an empty split."""
-    if len(labels) == 0:
-        return math.nan, math.nan
-    return cross_entropy(logits, labels).item(), (logits.argmax(dim=1) == labels).float().mean().item()

@@ -1,8 +1,10 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from egin_dgl.evaluation.history import EpochRecord, average_monitor
+from egin_dgl.evaluation.history import EpochRecord, average_monitor, exact_mean
 from egin_dgl.evaluation.protocols import apply_protocols, headline
 from egin_dgl.runs.fold_dir import history_text, read_history
 
@@ -51,6 +53,29 @@ def test_end_of_the_best_window_is_selected():
 def test_windows_break_ties_by_mean_loss():
     rows = history([0] * 4, val=[0.5] * 4, val_loss=[1, 3, 2, 1], window=2)
     assert apply_protocols([rows])["selected"].epochs == (4,)
+
+
+@given(st.integers(1, 500), st.lists(st.integers(0, 500), min_size=1, max_size=20), st.randoms())
+def test_windows_with_equal_counts_tie_exactly(graphs, counts, random):
+    """Equal counts of correct graphs in another order, or moved between epochs, have equal means; one more is better."""
+    counts = [min(count, graphs) for count in counts]
+    moved = random.sample(counts, len(counts))
+    first, second = random.randrange(len(counts)), random.randrange(len(counts))
+    if moved[first] > 0 and moved[second] < graphs:
+        moved[first] -= 1
+        moved[second] += 1
+    means = [exact_mean([count / graphs for count in some]) for some in (counts, moved)]
+    assert means[0] == means[1] == sum(counts) / (graphs * len(counts))
+    assert exact_mean([*(count / graphs for count in counts[1:]), (counts[0] + 1) / graphs]) > means[0]
+    assert math.isnan(exact_mean([*means, math.nan])) and exact_mean([math.pi, math.pi]) == math.pi
+
+
+def test_an_equal_window_of_smaller_loss_is_selected():
+    """(0.1 + 0.2 + 0.3) / 3 and 0.6 / 3 differ in floating point."""
+    val, loss = [0.1, 0.2, 0.3, 0.1, 0.2], [2, 2, 2, 1, 1]
+    for order in (val, [0.2, 0.2, 0.2, 0.2, 0.2], [0.3, 0.0, 0.3, 0.3, 0.0]):
+        rows = history([0] * 5, val=order, val_loss=loss, window=3)
+        assert apply_protocols([rows])["selected"].epochs == (5,)
 
 
 def test_selected_does_not_depend_on_test_scores():

@@ -54,3 +54,15 @@ def test_no_interval_for_a_single_value():
 def test_holm_adjusts_for_the_number_of_comparisons():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+def test_scores_that_differ_by_rounding_only_are_equal():
+    thirds = [number / 3 for number in (1, 2, 1, 2)]
+    for noise in (1e-16, -1e-16, 3e-17):
+        noisy = [score + noise for score in thirds]
+        result = paired_test(noisy, thirds, 1 / 9)
+        assert (result.difference, result.t, result.p) == (0, 0, 1)
+    balanced = paired_test(
+        [0.3, 0.0, 0.0], [0.0, 0.1, 0.2], 1 / 9
+    )  # 0.3 − 0.1 − 0.2 is not 0 in floating point
+    assert (balanced.difference, balanced.t, balanced.p) == (0, 0, 1)

@@ -21,8 +21,9 @@ from egin_dgl.layers import MLP, EGINConv, EGINEConv
 from egin_dgl.layers.aggregate import sum_neighbors
 from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
-from egin_dgl.models.dispatch import embed_batch, forward_batch, make_train_step
+from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn, make_train_step
 from egin_dgl.training.flat_parameters import FlatParameters
+from egin_dgl.training.precise_bn import update_bn_stats
 from egin_dgl.training.train_epoch import cross_entropy_with_gradient
 
 every_model = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
@@ -239,9 +240,32 @@ def share_layer(model):
     model.heads.append(nn.Linear(8, 2).double())
 
 
-@pytest.mark.parametrize(
-    "change", [replace_activation, extend_mlp, drop_statistics, replace_head, share_norm, share_layer]
-)
+def share_mlp(model):
+    model.convs.append(EGINConv(model.convs[1].mlp).double())
+    model.norms.append(BatchNorm(8).double())
+    model.heads.append(nn.Linear(8, 2).double())
+
+
+SHARED = [share_norm, share_layer, share_mlp]
+
+
+@pytest.mark.parametrize("change", SHARED)
+def test_precise_statistics_of_modules_used_twice(change):
+    """They are those of the first use, as by the definition."""
+    data, found = odd_dataset(), []
+    for fast in (False, True):
+        model = build(EGIN, data.info).eval()
+        change(model)
+        batch = assemble(data, torch.arange(len(data)))
+        logits = forward_with_precise_bn(model, batch, len(batch.node_feats), fast)
+        assert logits is None
+        update_bn_stats(model, [batch], partial(forward_batch, fast=fast))
+        found.append(dict(model.named_buffers()))
+    for name, expected in found[0].items():
+        torch.testing.assert_close(found[1][name], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("change", [replace_activation, extend_mlp, drop_statistics, replace_head, *SHARED])
 def test_modified_modules(change):
     data = odd_dataset()
     model = build(EGIN, data.info)

@@ -4,6 +4,7 @@ import pickle
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -104,8 +105,8 @@ def test_classes_keep_their_type_and_are_sorted(numbers, y):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"edge_dim": 4, "model": "gin"}, Exception, "edge_dim"),
-        ({"model": "egin_x"}, Exception, "egin_x"),
+        ({"edge_dim": 4, "model": "gin"}, ValueError, "edge_dim"),
+        ({"model": "egin_x"}, ValueError, "model has no option 'egin_x'; valid: .*egin_c"),
         ({"validation": 0.9}, ConfigError, "validation must be a fraction"),
         ({"epochs": 0}, ConfigError, "epochs"),
         ({"node_labels": ["mass"]}, DataError, "mass"),
@@ -117,3 +118,41 @@ def test_invalid_arguments_are_errors(options, error, message):
         EGINClassifier(**options).fit(graphs, y)
     with pytest.raises(DataError, match="two or more classes"):
         EGINClassifier().fit(graphs, ["x"] * 20)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.random.default_rng(0).random(20), "Unknown label type: .?continuous"),
+        ([0.0, float("nan")] * 10, "contains NaN"),
+        (["a", None] * 10, "contains NaN"),
+        (["a", float("nan")] * 10, "contains NaN"),
+        (None, "the target y is None"),
+        ([[0, 1], [1, 0]] * 10, "1d array"),
+        ([0, 1] * 9, "inconsistent numbers of samples"),
+    ],
+)
+def test_invalid_classes_are_value_errors(y, message):
+    graphs, _ = graphs_and_classes(graphs=20)
+    with pytest.raises(ValueError, match=message):
+        EGINClassifier().fit(graphs, y)
+
+
+def test_a_string_a_graph_or_a_table_is_not_a_list_of_graphs(numbers):
+    graphs, y = graphs_and_classes(graphs=20)
+    model = EGINClassifier(model="majority", epochs=1).fit(graphs, pd.Series(y))
+    table = pd.DataFrame({"smiles": ["CCO", "CCC"]})
+    for wrong, labels in (("CCO", [0, 1, 0]), (graphs[0], y), (table, [0, 1]), (np.zeros((2, 3)), [0, 1])):
+        for call in (lambda: model.fit(wrong, labels), lambda: model.score(wrong, labels)):  # noqa: B023
+            with pytest.raises(ValueError, match="Expected a list of graphs"):
+                call()
+        with pytest.raises(ValueError, match="Expected a list of graphs"):
+            model.predict(wrong)
+
+
+def test_labels_never_seen_in_training_count_as_wrong(numbers):
+    graphs, y = graphs_and_classes(graphs=20)
+    model = EGINClassifier(model="majority", epochs=1).fit(graphs, y)
+    predicted = model.predict(graphs)
+    assert model.score(graphs, predicted) == 1
+    assert model.score(graphs, [*predicted[:15], *["never seen"] * 5]) == 0.75

@@ -1,6 +1,7 @@
 """Occlusion and integrated gradients: their laws, and their precision where the truth is known."""
 
 import math
+from dataclasses import replace
 
 import dgl
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import DataError
+from egin_dgl.inference import explanation
 from egin_dgl.inference.explanation import (
     explain_graph,
     integrated_gradients,
@@ -69,6 +71,42 @@ def test_a_kernel_is_explained_by_occlusion_only(trained):
         explain_graph(load_run(trained("model=ewl_kernel")), bonds(graphs=60))
 
 
+def test_a_graph_too_large_for_occlusion_is_refused(trained):
+    """At once: one forward pass for each of 200,000 nodes would take days."""
+    run, small, size = load_run(trained("model=gin", "model.hidden_dim=8")), bonds(graphs=60), 200_000
+    ends = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
+    path = replace(
+        one_graph(small, 1),
+        node_offsets=torch.tensor([0, size]),
+        edge_offsets=torch.tensor([0, size - 1]),
+        src=ends[0],
+        dst=ends[1],
+        node_feats=small.node_feats[:1].expand(size, -1),
+        edge_feats=small.edge_feats[:1].expand(size - 1, -1),
+    )
+    with pytest.raises(
+        DataError, match="graph 1 has 200,000 nodes and 199,999 edges: .* the limit of .*; fold=0"
+    ):
+        explain_graph(run, path)
+
+
+def test_progress_covers_every_node_and_edge(trained, monkeypatch):
+    run, graph, calls = (
+        load_run(trained("model=gin", "model.hidden_dim=8")),
+        one_graph(bonds(graphs=60), 1),
+        [],
+    )
+    whole = explain_graph(run, graph)
+    monkeypatch.setattr(explanation, "MAX_ROWS", 500)
+    split = explain_graph(run, graph, lambda *call: calls.append(call))
+    total = 1 + len(whole.nodes) + len(whole.edges)
+    occlusion = [(done, of) for method, done, of in calls if method == "occlusion"]
+    assert len(occlusion) > 1 and occlusion == sorted(occlusion) and {of for _, of in occlusion} == {total}
+    assert [call for call in calls if call[0] == "gradients"] == [("gradients", i, 3) for i in range(3)]
+    for one, other in ((whole.nodes, split.nodes), (whole.edges, split.edges)):
+        assert other["occlusion"].to_numpy() == pytest.approx(one["occlusion"].to_numpy(), abs=1e-4)
+
+
 def truth_of(graph, pairs):
     """Ring bonds at ring atoms that do not have exactly one double bond: where a scrambled ring differs."""
     ring = graph.node_feats[:, 0] == 1
@@ -84,11 +122,11 @@ def precision(run, dataset, by, graphs):
     found, chance = [], []
     for number in graphs:
         graph = one_graph(dataset, number)
-        explanation = explain_graph(run, graph)
+        answer = explain_graph(run, graph)
         pairs, _ = undirected_edges(graph)
         truth = truth_of(graph, pairs)
-        shares = torch.tensor(explanation.edges[by].to_numpy())
-        shares = shares if explanation.predicted == run.class_names[SCRAMBLED] else -shares
+        shares = torch.tensor(answer.edges[by].to_numpy())
+        shares = shares if answer.predicted == run.class_names[SCRAMBLED] else -shares
         found.append(truth[shares.topk(int(truth.sum())).indices].double().mean().item())
         chance.append(truth.double().mean().item())
     return math.fsum(found) / len(found), math.fsum(chance) / len(chance)

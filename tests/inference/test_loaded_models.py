@@ -11,6 +11,7 @@ from egin_dgl.errors import DataError
 from egin_dgl.evaluation.calibration import fold_temperature
 from egin_dgl.evaluation.history import selected_record
 from egin_dgl.inference.trained_run import load_run
+from egin_dgl.runs.reader import read_run
 from egin_dgl.runs.run_dir import RunDir
 
 CONF = Path(__file__).resolve().parent.parent.parent / "conf"
@@ -30,10 +31,10 @@ TRANSFORMS = {
 
 def check_logits(directory, dataset):
     """The logits of the test sets at the saved epochs."""
-    run = load_run(directory)
+    run, results = load_run(directory), read_run(directory).results
     folds = load_folds(RunDir(directory).folds, dataset.labels.numpy())
     for fold in run.folds:
-        result = run.run.results[fold.number]
+        result = results[fold.number]
         expected = result.test_logits[selected_record(result.history).epoch - 1]
         tested = torch.as_tensor(folds.split(fold.number, False).test)
         assert fold.temperature == fold_temperature(result)

@@ -1,6 +1,7 @@
 """Predictions for files and graphs, by scripts/predict.py and in Python."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +148,19 @@ def test_errors_are_one_line(molecules, tmp_path, script, arguments, message):
     (tmp_path / "x.csv").write_text("id,smiles\na,CCO\n")
     done = script("predict", *(text.replace("RUN", str(molecules)) for text in arguments), cwd=tmp_path)
     assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_pipes_are_refused_and_files_of_killed_predictions_removed(molecules, tmp_path, script):
+    (tmp_path / "x.csv").write_text("id,smiles\na,CCO\n")
+    os.mkfifo(tmp_path / "pipe")
+    for option in ("out", "embeddings"):
+        done = script("predict", f"run={molecules}", "input=x.csv", f"{option}=pipe", cwd=tmp_path)
+        assert done.returncode == 1 and "cannot write pipe" in done.stderr and done.stderr.count("\n") == 1
+    assert (tmp_path / "pipe").is_fifo()
+    left = tmp_path / ".x_predictions.csv.abcdefgh.tmp"
+    left.touch()
+    assert script("predict", f"run={molecules}", "input=x.csv", cwd=tmp_path).returncode == 0
+    assert not left.exists()
 
 
 def test_dgl_graphs_are_predicted_like_the_dataset(trained):

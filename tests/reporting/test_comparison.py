@@ -8,7 +8,7 @@ from run_directories import as_dataset
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.statistics import holm, paired_test
-from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table
+from egin_dgl.reporting.many_runs.comparison import ModelComparison, compare_models, comparison_table
 from egin_dgl.reporting.many_runs.pivot import pivot_groups
 from egin_dgl.reporting.many_runs.run_groups import group_runs
 from egin_dgl.runs.reader import find_runs
@@ -32,6 +32,15 @@ def test_paired_test_uses_the_values_per_fold(run_of, sweep):
     assert "On bonds EGIN-E is better than GIN by" in found.sentence
     assert "not statistically significant" in found.sentence
     assert "optimistic" in compare_models(pivot, "egin_e", "gin", "common_epoch")[0].sentence
+
+
+def test_a_difference_that_prints_as_zero_is_none():
+    scores = [0.6, 0.7, 0.8]
+    for other in ([0.6, 0.7, 0.8], [0.6003, 0.7, 0.8], [0.5999, 0.7, 0.8]):
+        test = paired_test(scores, other, 1.0)
+        found = ModelComparison("bonds", "EGIN", "GIN", (0.7, 0.7), test, 3, "selected", "accuracy", test.p)
+        assert found.sentence == "On bonds EGIN and GIN are equal on average (3 folds)."
+        assert comparison_table([found]).lines[1][3] == "+0.0"
 
 
 def test_smaller_losses_are_better(sweep):

@@ -242,3 +242,26 @@ def test_four_files_are_written(sweep, tmp_path):
     assert names == {"table.md", "table.csv", "table.tex", "table.png"}
     assert all(name in output.getvalue() for name in (*names, str(tmp_path / "out")))
     assert (tmp_path / "out" / "table.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scores_on_other_test_sets_are_not_ranked(sweep):
+    """A setting that changes the test sets is no hyper-parameter: nothing is best or selected across its values."""
+    table = table_of(sweep((), ("cv.k=4",)))
+    assert not any(cell.best for cell in table.cells.values()) and not table.selections
+    assert "Test sets differ by k: scores are compared within the same test sets only." in table.notes
+
+
+def test_scores_on_the_same_test_sets_are_ranked_beside_others(sweep):
+    runs = (), WIDE, ("cv.k=4",), (*WIDE, "cv.k=4")
+    table = table_of(sweep(*runs))
+    best = [cell.group.value("cv.k") for cell in table.cells.values() if cell.best]
+    assert sorted(set(best)) == ["3", "4"]
+    assert [re.search(r"k \d", line).group() for line in table.selections] == ["k 3", "k 4"]
+
+
+def test_other_labels_are_other_test_sets(sweep):
+    directory = sweep((), WIDE)
+    assert table_of(directory).selections
+    path = directory / "1_job" / "folds.json"
+    path.write_text(re.sub(r'"labels_hash": "\w+"', '"labels_hash": "other"', path.read_text()))
+    assert not table_of(directory).selections

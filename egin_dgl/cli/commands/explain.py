@@ -29,6 +29,8 @@ def main() -> None:
 
 
 def explain_prediction(options: ExplainOptions) -> None:
+    from rich.progress import Progress
+
     from egin_dgl.inference.explanation import explain_graph
     from egin_dgl.reporting.one_run.explanation import explanation_table, write_explanation
     from egin_dgl.terminal import make_console
@@ -36,8 +38,19 @@ def explain_prediction(options: ExplainOptions) -> None:
 
     run = options.load()
     graph = find_graph(run, options.input, options.graph)
-    with one_thread():
-        explanation = explain_graph(run, graph)
+    terminal = make_console(stderr=True)
+    with (
+        one_thread(),
+        Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as progress,
+    ):
+        task = progress.add_task("")
+        explanation = explain_graph(
+            run,
+            graph,
+            lambda method, done, total: progress.update(
+                task, description=method, completed=done, total=total
+            ),
+        )
     if options.by not in explanation.edges:
         raise ConfigError("a kernel machine has no gradients: use by=occlusion")
     out = Path(options.out or f"explained_{options.graph}")

@@ -35,6 +35,8 @@ def rank_table(table: ResultTable) -> TextTable | None:
     means = pd.DataFrame(index=[pivot.row_label(row) for row in pivot.rows])
     for column in pivot.columns:
         cells = [table.cells.get((row, column)) for row in pivot.rows]
+        if len({cell.test_sets for cell in cells if cell}) > 1:  # not comparable
+            continue
         means[column] = [cell.comparable if cell else float("nan") for cell in cells]
     means = means.dropna(axis="columns")
     if min(means.shape) < 2:
@@ -69,7 +71,7 @@ class ModelComparison:
     def sentence(self) -> str:
         test, unit = self.test, unit_of(self.metric)
         folds = f"{test.folds} of {self.expected}" if test.folds < self.expected else str(test.folds)
-        if test.difference == 0:
+        if unit.round(test.difference) == 0:
             return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds} folds)."
         better, worse = self.first, self.second
         if (test.difference > 0) == METRICS[self.metric].is_loss:

@@ -72,6 +72,12 @@ class RunGroup:
         return test_to_train(started_run(self.runs).k, self.validation)
 
     @property
+    def test_sets(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """What the test sets of each seed are, by dataset and seed: hash and number of folds."""
+        started = [run for run in self.runs if run.folds_hash]
+        return {(self.dataset, run.seed): (str(run.folds_hash), run.whole) for run in started}
+
+    @property
     def is_kernel(self) -> bool:
         return not all(has_epochs(result.history) for result in self.results.values())
 
@@ -113,6 +119,21 @@ def group_runs(runs: Sequence[Run]) -> list[RunGroup]:
             groups.setdefault(json.dumps(group_settings(run), sort_keys=True), []).append(run)
     check_equal("hold {run.dataset} with different data", runs, data_settings, lambda run: run.data_hash)
     return [make_group(group, runs) for group in groups.values()]
+
+
+def number_test_sets(groups: Iterable[RunGroup]) -> list[int]:
+    """A number for each group: groups of one dataset with equal numbers were tested on the same graphs for each seed that
+    both have. Scores on other test sets are of another task: none of them is the best, and no setting is selected."""
+    known: list[dict] = []
+    numbers = []
+    for group in groups:
+        found = group.test_sets
+        agreeing = (all(one.get(key, value) == value for key, value in found.items()) for one in known)
+        number = next((i for i, agrees in enumerate(agreeing) if agrees), len(known))
+        known += [{}] * (number == len(known))
+        known[number] = known[number] | found
+        numbers.append(number)
+    return numbers
 
 
 def make_group(runs: Sequence[Run], all_runs: Sequence[Run]) -> RunGroup:

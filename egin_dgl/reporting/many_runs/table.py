@@ -19,7 +19,7 @@ from egin_dgl.reporting.formatting import (
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
 from egin_dgl.reporting.many_runs.pivot import Pivot, Position, pivot_groups, shorten
 from egin_dgl.reporting.many_runs.renderers import Bold, TextTable
-from egin_dgl.reporting.many_runs.run_groups import ABSENT, RunGroup, group_runs
+from egin_dgl.reporting.many_runs.run_groups import ABSENT, RunGroup, group_runs, number_test_sets
 from egin_dgl.runs.reader import Run
 
 BOLD = "Bold: best test score of a dataset; do not select by it."
@@ -38,7 +38,13 @@ class TableCell:
     score: ProtocolResult | None
     unit: Unit
     published: Published | None = None
-    best: bool = False  # of the complete groups of its dataset
+    test_sets: int = 0  # number of the test sets, see `number_test_sets`
+    best: bool = False  # of the complete groups of its dataset with the same test sets
+
+    @property
+    def task(self) -> tuple[str, int]:
+        """Scores are compared with those of the same dataset and test sets only."""
+        return self.group.dataset, self.test_sets
 
     @property
     def comparable(self) -> float:
@@ -83,18 +89,31 @@ class ResultTable:
     @cached_property
     def cells(self) -> dict[Position, TableCell]:
         cells: dict[Position, TableCell] = {}
-        means: dict[str, list[float]] = {}
-        for position, group in self.pivot.positions.items():
+        means: dict[tuple[str, int], list[float]] = {}
+        numbers = number_test_sets(self.pivot.groups)
+        for (position, group), number in zip(self.pivot.positions.items(), numbers, strict=True):
             published = PUBLISHED.get((group.model, group.dataset)) if self.paper else None
-            cell = TableCell(group, group.score(self.protocol, self.metric), self.unit, published)
-            cells[position] = cell
+            score = group.score(self.protocol, self.metric)
+            cells[position] = cell = TableCell(group, score, self.unit, published, number)
             if not math.isnan(cell.comparable):
-                means.setdefault(group.dataset, []).append(cell.comparable)
-        best = {name: METRICS[self.metric].best(found) for name, found in means.items() if len(found) > 1}
+                means.setdefault(cell.task, []).append(cell.comparable)
+        best = {task: METRICS[self.metric].best(found) for task, found in means.items() if len(found) > 1}
         return {
-            position: replace(cell, best=cell.comparable == best.get(cell.group.dataset))
+            position: replace(cell, best=cell.comparable == best.get(cell.task))
             for position, cell in cells.items()
         }
+
+    @property
+    def different_tests(self) -> str | None:
+        """A sentence on different test sets of one dataset, with the settings in which they differ; None if there are none."""
+        tasks = {cell.task for cell in self.cells.values()}
+        if len(tasks) == len({dataset for dataset, _ in tasks}):
+            return None
+        cells = self.cells.values()
+        found = {key: {(cell.group.value(key), *cell.task) for cell in cells} for key in self.pivot.keys}
+        deciding = [key for key, kinds in found.items() if len(kinds) == len(tasks)]
+        names = f" by {', '.join(map(self.pivot.short_name, deciding))}" if deciding else ""
+        return f"Test sets differ{names}: scores are compared within the same test sets only."
 
     @property
     def protocol_label(self) -> str:
@@ -150,6 +169,7 @@ class ResultTable:
             f"The folds of {format_range(seeds)} seeds are pooled.": max(seeds) > 1,
             f"{pluralize(repeated, 'fold')} ran more than once: the newest result counts.": repeated,
             f"Settings that differ: {'; '.join(pivot.differing)}.": pivot.differing,
+            self.different_tests or "": self.different_tests,
             f"Do not select {names} by this table: it shows test scores.": pivot.keys,
         }
         return [note for note, holds in conditions.items() if holds] + (self.selections if pivot.keys else [])
@@ -157,14 +177,14 @@ class ResultTable:
     @property
     def selections(self) -> list[str]:
         """The setting of each model that validation selects, and its test score."""
-        candidates: dict[tuple[str, str, str], list[tuple[float, TableCell]]] = {}
+        candidates: dict[tuple[str, tuple[str, int], str], list[tuple[float, TableCell]]] = {}
         for cell in self.cells.values():
             group, score = cell.group, cell.group.validation_score
             if score is not None and not math.isnan(cell.comparable):
                 metric = group.value("trainer.monitor")  # scores of different metrics are not comparable
-                candidates.setdefault((group.model, group.dataset, metric), []).append((score, cell))
+                candidates.setdefault((group.model, cell.task, metric), []).append((score, cell))
         lines = []
-        for (model, dataset, metric), found in candidates.items():
+        for (model, (dataset, _), metric), found in candidates.items():
             score, best = max(found, key=lambda pair: pair[0])
             equal = sum(other == score for other, _ in found)
             tie = f", the first of {equal} equal ones" if equal > 1 else ""
