@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LRScheduler
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.errors import ConfigError, TrainingError
+from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.evaluation.history import History
 from egin_dgl.models.dispatch import TrainStep, make_train_step
 from egin_dgl.runs.fold_dir import FoldDir, Progress
@@ -46,6 +46,8 @@ class TrainState:
         try:
             optimizer = make_optimizer(recipe.make_optimizer, model, parameters)
             scheduler = recipe.make_scheduler(optimizer)
+        except EginError:
+            raise
         except (TypeError, ValueError, RuntimeError) as error:
             raise ConfigError(f"optimizer or scheduler: {error}") from error
         # fp16 gradients underflow without loss scaling; a disabled scaler does nothing.
