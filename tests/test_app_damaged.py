@@ -163,6 +163,7 @@ def test_damaged_summary_history_and_removed_folds_are_made_again(small_run, tmp
     (folder / "fold_01" / "history.csv").write_text("epoch\n1\n")
     assert resume_here(folder)["protocols"]["last"]["mean"] == mean
     same_numbers(small_run, folder)
+    (folder / "mine.png").write_bytes(b"a picture that the user put here")
     for name in ("predictions.csv", "curves.png"):
         good = (folder / name).read_bytes()
         (folder / name).write_bytes(good[:-9] + b"changed")

@@ -4,7 +4,6 @@ A command is a file in `commands` with a function `main`, which reads sys.argv a
 """
 
 import gc
-import os
 import sys
 from importlib import import_module
 
@@ -37,8 +36,6 @@ def main() -> None:
 
 
 def run(name: str) -> None:
-    # The Pythons of workers and launchers import nothing from the working directory, which may be anybody's.
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
     user_dir, _ = split_config_dir(sys.argv[1:])
     if user_dir:
         add_to_python_path(user_dir)

@@ -198,6 +198,8 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
         folds = Folds(str(record["dataset"]), seed, str(record["labels_hash"]), k, indices, fixed)
     except OSError as error:
         raise DataError(f"cannot read the folds file {path}: {error.strerror or error}") from None
+    except DataError:  # not a regular file
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DataError(f"{path}: not a folds file ({type(error).__name__}: {error})") from error
     if dataset and folds.dataset != dataset:

@@ -100,14 +100,15 @@ def one_vs_rest(metric: Callable[[Tensor, Tensor], Tensor], logits: Tensor, labe
 def margins(logits: Tensor) -> Tensor:
     """Log-odds of all classes, (B, classes): what `margin` returns for each, from one sort of every row.
 
-    The sum without a logit is that of the logits sorted before it and of those after it; of equal logits, the first is
-    left out, so that graphs with the same logits in another order have equal margins.
+    The sum without a logit is that of the logits sorted before it and of those after it, computed once for all graphs with
+    the same logits in any order: vectorised functions may give two rows of equal numbers other last digits.
     """
     logits = logits.double()
     ordered = logits.sort(dim=1).values
-    before = pad(ordered.logcumsumexp(dim=1)[:, :-1], (1, 0), value=-math.inf)
-    after = pad(ordered.flip(1).logcumsumexp(dim=1).flip(1)[:, 1:], (0, 1), value=-math.inf)
-    return logits - torch.logaddexp(before, after).gather(1, torch.searchsorted(ordered, logits))
+    rows, row = ordered.unique(dim=0, return_inverse=True)
+    before = pad(rows.logcumsumexp(dim=1)[:, :-1], (1, 0), value=-math.inf)
+    after = pad(rows.flip(1).logcumsumexp(dim=1).flip(1)[:, 1:], (0, 1), value=-math.inf)
+    return logits - torch.logaddexp(before, after)[row].gather(1, torch.searchsorted(ordered, logits))
 
 
 def margin(logits: Tensor, c: int) -> Tensor:

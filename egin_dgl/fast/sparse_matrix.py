@@ -23,7 +23,7 @@ class CSR(NamedTuple):
 class BlockCSR:
     """A sparse matrix over a dataset; rows, columns and entries of each graph are contiguous.
 
-    Entries are sorted by row, then by column.
+    Entries are sorted by row, then by column, so that equal matrices have equal tensors.
     """
 
     rows: Offsets
@@ -52,6 +52,17 @@ class BlockCSR:
             None if weight is None or bool((weight == 1).all()) else weight[order],
         )
 
+    def equals(self, other: "BlockCSR") -> bool:
+        """Whether both are the same matrix."""
+        if (self.weights is None) != (other.weights is None):
+            return False
+        pairs = [(self.starts, other.starts), (self.columns, other.columns)]
+        pairs += [(self.rows.on_device, other.rows.on_device)]
+        pairs += [(self.column_ranges.on_device, other.column_ranges.on_device)]
+        if self.weights is not None and other.weights is not None:
+            pairs.append((self.weights, other.weights))
+        return all(torch.equal(mine, theirs) for mine, theirs in pairs)
+
     def batch_csr(self, chunk: Chunk, number: int) -> CSR:
         """The matrix of one batch of a chunk."""
         rows, entries = chunk.layout(self.rows), chunk.layout(self.entries)
@@ -73,7 +84,7 @@ _GATHERED: WeakKeyDictionary[Chunk, dict[BlockCSR, CSR]] = WeakKeyDictionary()
 
 
 class MatrixPair(NamedTuple):
-    """A matrix and its transpose, which gradients need."""
+    """A matrix and its transpose, which gradients need; the same object if the matrix is symmetric."""
 
     matrix: BlockCSR
     transpose: BlockCSR
@@ -83,4 +94,10 @@ class MatrixPair(NamedTuple):
         cls, row: Tensor, column: Tensor, weight: Tensor | None, rows: Offsets, column_ranges: Offsets
     ) -> "MatrixPair":
         matrix = BlockCSR.from_entries(row, column, weight, rows, column_ranges)
-        return cls(matrix, BlockCSR.from_entries(column, row, weight, column_ranges, rows))
+        transpose = BlockCSR.from_entries(column, row, weight, column_ranges, rows)
+        return cls(matrix, matrix if matrix.equals(transpose) else transpose)
+
+    def batch_csrs(self, chunk: Chunk, number: int) -> tuple[CSR, CSR]:
+        """Both for one batch of a chunk."""
+        csr = self.matrix.batch_csr(chunk, number)
+        return csr, csr if self.transpose is self.matrix else self.transpose.batch_csr(chunk, number)

@@ -76,8 +76,8 @@ class BatchSums:
         """The rows of the nodes of this batch in a tensor with a row for each node of the dataset."""
         return self.chunk.rows(tensor, self.constants.nodes, self.number)
 
-    def csrs(self, pair: MatrixPair) -> list[CSR]:
-        return [matrix.batch_csr(self.chunk, self.number) for matrix in pair]
+    def csrs(self, pair: MatrixPair) -> tuple[CSR, CSR]:
+        return pair.batch_csrs(self.chunk, self.number)
 
     def linear_map(self, pair: MatrixPair) -> LinearMap:
         return LinearMap.from_csr(*self.csrs(pair))

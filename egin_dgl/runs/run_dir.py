@@ -172,14 +172,9 @@ class RunDir:
             return None
         try:
             summary = read_object(self.summary, RefitSummary if settings["cv"].get("refit") else RunSummary)
-            changed = [
-                name for name, found in self.checksums().items() if summary["files"].get(name) != found
-            ]
-            missing = summary["files"].keys() - self.checksums().keys()
-            if changed or missing:
-                raise ConfigError(
-                    f"{self.path}: changed since the run ended: {', '.join([*changed, *missing])}"
-                )
+            found = self.checksums()
+            if changed := [name for name, value in summary["files"].items() if found.get(name) != value]:
+                raise ConfigError(f"{self.path}: changed since the run ended: {', '.join(changed)}")
         except ConfigError as error:
             log.warning("%s; what can be made from the folds is made again", escape_control(error))
             return None

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from run_directories import record_overrides
+from running import edit_settings
 
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.evaluation.metrics import METRICS
@@ -107,8 +108,7 @@ def test_a_group_with_a_missing_fold_is_never_bold(run_of, sweep):
 
 def test_incomplete_groups_do_not_compete_and_ties_are_both_bold(sweep):
     directory = sweep((), ("model=gin",), ("model=gin",))
-    path = directory / "2_job" / "run.json"
-    path.write_text(path.read_text().replace('"hidden_dim": 8', '"hidden_dim": 9'))
+    edit_settings(directory / "2_job", lambda settings: settings["model"].update(hidden_dim=9))
     (directory / "0_job" / "fold_01" / "last.pt").unlink()
     (table,) = result_tables(find_runs([directory]))
     first, *others = table.cells.values()
@@ -139,7 +139,7 @@ def test_a_broken_or_older_run_json_is_named(sweep):
     (directory / "1_job" / "run.json").write_text(json.dumps(record))
     runs = find_runs([directory])
     assert str(directory / "0_job" / "run.json") in runs[0].reason
-    assert "damaged (it has no model)" in runs[1].reason
+    assert "damaged (model: Field required)" in runs[1].reason
     assert not group_runs(runs)
 
 

@@ -34,8 +34,9 @@ def main() -> None:
     os.environ[COMMAND_VARIABLE] = json.dumps([program, *sys.argv[1:]])
     reproducibility.restart_if_needed(requested_arithmetic(sys.argv[1:]))
     arguments = parse_arguments(sys.argv[1:])
-    # With the variable, Hydra raises an error instead of printing it in many lines.
-    with reproducibility.environment({"HYDRA_FULL_ERROR": "1"}):
+    # Hydra raises an error instead of printing it in many lines, and the Pythons of workers and launchers import nothing
+    # from the working directory, which may be anybody's.
+    with reproducibility.environment({"HYDRA_FULL_ERROR": "1", "PYTHONSAFEPATH": "1"}):
         if arguments.resume or arguments.run:
             from egin_dgl.cli.resume import refit, resume  # imports torch
 
