@@ -54,6 +54,7 @@ ROUTES = [
     ("seed", "${oc.env:HOME}"),
     ("dataset.url", "http://127.0.0.1:9/CANARY"),
     ("cv.grid", {"model": {"_target_": ["os.mkdir"]}}),
+    ("cv.grid", {"model": {"x._target_": ["os.mkdir"], "x._args_": [["CANARY"]]}}),
     ("hydra", {"callbacks": {"x": CALL}}),
     ("evil", 1),
 ]

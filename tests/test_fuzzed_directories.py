@@ -3,6 +3,7 @@ one sentence or the right result, and no code, no write elsewhere, no connection
 
 import copy
 import json
+import logging
 import random
 import shutil
 import sys
@@ -13,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
-from egin_dgl.cli import app
+from egin_dgl.cli import app, entrypoint
 from egin_dgl.cli.entrypoint import describe_failure
 from egin_dgl.cli.overrides import parse_arguments
 from egin_dgl.cli.refit import plan_refit
@@ -152,6 +153,16 @@ def audited(directory):
         yield seen
     finally:
         guarded = None
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch):
+    """What a command sets for its process."""
+    monkeypatch.setattr(entrypoint, "active_dir", None)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
 
 
 def places(content, path=()):

@@ -77,7 +77,7 @@ def refuse_hydra_syntax(content: Any, name: str, depth: int = 0) -> None:
         raise ConfigError(f"{name} is nested too deep")
     if isinstance(content, Mapping):
         for key, value in content.items():
-            if not isinstance(key, str) or key.startswith("_") or "${" in key:
+            if not isinstance(key, str) or not key.isidentifier() or key.startswith("_"):
                 raise ConfigError(
                     f"{name} has the key {format_value(key)}, which is not taken from a run directory"
                 )

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import zipfile
 from random import Random
 
 import dgl
@@ -64,9 +65,9 @@ def saved(tmp_path):
     return write
 
 
-def test_tu_by_directory_zip_and_name(mutag, mutag_files, tmp_path):
+def test_tu_by_directory_and_zip(mutag, mutag_files, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "MUTAG"), "zip", mutag_files.parent)
-    for path in (mutag_files, archive, "MUTAG", f"{mutag_files}/"):
+    for path in (mutag_files, archive, f"{mutag_files}/"):
         (arrays,) = open_graphs(path, {"_target_": "egin_dgl.data.load_tu", "url": None})
         assert arrays.graphs == 188 and arrays.ids[-1] == "188"
         assert np.array_equal(arrays.graph_labels, mutag.graph_labels)
@@ -216,3 +217,20 @@ def test_special_files_are_refused(tmp_path, read, kind):
     }
     with pytest.raises(DataError, match="is a device, a pipe or a socket; give a file or a directory"):
         readers.get(read, lambda: load_tu("X", tmp_path, url=None))()
+
+
+def test_a_name_is_never_looked_up_or_downloaded(monkeypatch, tmp_path):
+    def connect(*_):
+        raise AssertionError("a connection was made")
+
+    monkeypatch.setattr("socket.socket.connect", connect)
+    monkeypatch.setattr("socket.getaddrinfo", connect)
+    monkeypatch.chdir(tmp_path)
+    settings = {"_target_": "egin_dgl.data.load_tu", "url": "http://127.0.0.1:9/{name}.zip"}
+    for name in ("CCO", "MUTAG", "nowhere/MUTAG.zip"):
+        with pytest.raises(DataError, match=f"^{name}: no such file or directory"):
+            list(open_graphs(name, settings))
+    with zipfile.ZipFile(tmp_path / "MUTAG.zip", "w") as file:
+        file.writestr("other.txt", "")
+    with pytest.raises(DataError, match="MUTAG"):
+        list(open_graphs("MUTAG.zip", settings))

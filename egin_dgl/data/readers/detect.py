@@ -8,13 +8,11 @@ from egin_dgl.data.prepare import GraphOptions
 from egin_dgl.data.readers.columns import select_columns
 from egin_dgl.data.readers.csv_graphs import has_tables, read_csv_graphs
 from egin_dgl.data.readers.dgl_file import is_dgl_file, read_dgl_file
-from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
+from egin_dgl.data.readers.search_path import read_local
 from egin_dgl.data.readers.smiles import stream_smiles
 from egin_dgl.data.readers.tu import read_tu
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
-
-SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".gz", ".bin", ".zip")
 
 
 def open_graphs(
@@ -22,7 +20,7 @@ def open_graphs(
 ) -> Iterator[GraphArrays]:
     """Read graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset, at most `chunk_size` at a time.
 
-    Columns are selected by the ``dataset`` settings of the run that predicts, if its training data had the same format.
+    Nothing is looked up by name or downloaded. Columns are selected by the ``dataset`` settings of the run that predicts, if its training data had the same format.
     Only a table of SMILES is read chunk by chunk; a chunk is empty if none of its molecules could be read, see
     `GraphArrays.skipped`.
     """
@@ -45,7 +43,8 @@ def open_graphs(
         arrays = read_dgl_file(path, columns=selected, need_labels=False, **given("target"))
     else:
         name, root = _tu_name(path)
-        raw = find_raw(name, root or settings.get("root"), settings.get("url", DEFAULT_URL))
+        if (raw := read_local(root, name, "local files")) is None:
+            raise DataError(f"{path} has no files of a TU dataset called {name}")
         arrays = read_tu(raw, need_labels=False)
     yield from arrays.chunks(chunk_size)
 
@@ -70,7 +69,7 @@ def detect_loader(path: Path) -> str:
         )
     if path.is_file() and path.suffix != ".zip":
         return "load_dgl_file" if is_dgl_file(path) else "load_smiles"
-    if not path.exists() and (len(path.parts) > 1 or path.suffix in SUFFIXES):
+    if not path.exists():
         raise DataError(f"{path}: no such file or directory")
     return "load_tu"
 
@@ -81,10 +80,8 @@ def _tu_files(directory: Path) -> list[str]:
     return [file.name.removesuffix("_A.txt") for file in files]
 
 
-def _tu_name(path: Path) -> tuple[str, Path | None]:
-    """Name of a TU dataset, and the directory that holds it if `path` exists."""
-    if not path.exists():
-        return str(path), None
+def _tu_name(path: Path) -> tuple[str, Path]:
+    """Name of a TU dataset, and the directory that holds its directory or archive."""
     path = path.resolve()
     if path.is_dir() and path.name not in _tu_files(path):
         raise DataError(f"{path} must be named after its dataset; rename it to {_tu_files(path)[0]}")
