@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parent
 
 EXAMPLES = """
@@ -79,6 +81,7 @@ EXAMPLES = """
 """
 
 
+@pytest.mark.slow
 def test_training_without_marker_fails(pytester, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{TESTS}{os.pathsep}{TESTS.parent}")
     pytester.makeconftest((TESTS / "conftest.py").read_text())
