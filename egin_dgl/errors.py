@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -45,6 +46,15 @@ def escape_control(text: object) -> str:
     Bytes of file names that are not UTF-8, lone surrogates in Python, are escaped as well.
     """
     return CONTROL.sub(lambda match: ascii(match[0])[1:-1], str(text))
+
+
+def escape_strings(content: Any) -> Any:
+    """Escape the control characters of all strings and keys of a JSON value."""
+    if isinstance(content, dict):
+        return {escape_control(key): escape_strings(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [escape_strings(value) for value in content]
+    return escape_control(content) if isinstance(content, str) else content
 
 
 def list_first(items: Sequence[str], separator: str = ", ", limit: int = 3) -> str:

@@ -30,7 +30,7 @@ from filelock import FileLock, Timeout
 
 from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
-from egin_dgl.errors import ConfigError, escape_control
+from egin_dgl.errors import ConfigError, escape_control, escape_strings
 from egin_dgl.files import atomic_path, remove_temporary_files, storage_errors, write_text
 from egin_dgl.runs.schemas import (
     RefitSummary,
@@ -178,7 +178,7 @@ class RunDir:
         except ConfigError as error:
             log.warning("%s; what can be made from the folds is made again", escape_control(error))
             return None
-        return summary
+        return escape_strings(summary)  # it is printed
 
     def checksums(self) -> dict[str, int]:
         """The checksum of each file that a finished run vouches for, by its name."""
