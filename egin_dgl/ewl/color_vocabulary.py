@@ -1,4 +1,4 @@
-"""ColorVocabulary: the colours of one set of graphs, as a table of signatures in which those of any graphs are looked up."""
+"""ColorVocabulary: a table from signatures to the colours of one set of graphs, which colours any other graphs."""
 
 import hashlib
 from dataclasses import dataclass

@@ -20,7 +20,8 @@ def open_graphs(
 ) -> Iterator[GraphArrays]:
     """Read graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset, at most `chunk_size` at a time.
 
-    Nothing is looked up by name or downloaded. Columns are selected by the ``dataset`` settings of the run that predicts, if its training data had the same format.
+    The path must exist: nothing is searched for by name or downloaded. Columns are selected by the ``dataset`` settings of
+    the run that predicts, if its training data had the same format.
     Only a table of SMILES is read chunk by chunk; a chunk is empty if none of its molecules could be read, see
     `GraphArrays.skipped`.
     """
