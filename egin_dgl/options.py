@@ -89,6 +89,9 @@ Device = Annotated[
     wording("auto, cpu, cuda or cuda:0, cuda:1, …", re.compile(r"auto|cpu(:0)?|cuda(:\d{1,4})?").fullmatch),
 ]
 
+TaskOption = Literal["auto", "multiclass", "multilabel", "regression"]
+Loss = Literal["auto", "mse", "mae", "huber"]
+
 # Options of torch's optimizers and schedulers, whose annotations have no bounds. A name means the same in all of them.
 TORCH_TYPES: dict[str, Any] = {
     **dict.fromkeys(("T_0", "T_max", "T_mult", "step_size", "total_iters"), Count),

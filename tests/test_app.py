@@ -49,7 +49,7 @@ def test_a_run_is_a_folder(finished):
     assert set(summary["metrics"]) == set(METRICS) >= {"log_loss", "brier", "ece"}
     assert all(metric["mean"] is not None for metric in summary["metrics"].values())
     assert summary["protocols"]["last_20"]["averaged"] == 3
-    assert summary["majority_accuracy"] == 0.5
+    assert summary["baseline"] == 0.5
     run = json.loads((folder / "run.json").read_text())
     assert {"python", "torch", "dgl"} <= set(run["versions"])
     assert run["settings"]["model"]["hidden_dim"] == 8 and len(run["data_sha256"]) == 64

@@ -48,8 +48,8 @@ def test_each_penalty_is_a_row_of_the_history(run_here, tmp_path, kind):
     summary = run_here(tmp_path, *options)
     history = read_history(tmp_path / "fold_00" / "history.csv")
     assert [record.C for record in history] == [0.1, 10]
-    assert history[0].train_accuracy <= history[1].train_accuracy == 1.0  # 0.1 comes first, 10 fits all
-    assert summary["protocols"]["selected"]["mean"] > summary["majority_accuracy"]
+    assert history[0].train_score <= history[1].train_score == 1.0  # 0.1 comes first, 10 fits all
+    assert summary["protocols"]["selected"]["mean"] > summary["baseline"]
     assert (tmp_path / "curves.png").exists() and (tmp_path / "confusion.png").exists()
     again = run_here(tmp_path, *options)
     assert again["protocols"] == summary["protocols"]

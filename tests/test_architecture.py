@@ -23,6 +23,7 @@ ROOMS = (
     "models",
     "fast",
     "evaluation",
+    "tasks",
     "runs",
     "training",
     "inference",

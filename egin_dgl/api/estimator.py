@@ -16,7 +16,7 @@ from egin_dgl.cli.config_dirs import compose_config
 from egin_dgl.cli.error_messages import explain
 from egin_dgl.cli.experiment import make_experiment
 from egin_dgl.cli.validation import resolve_settings
-from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.readers.graph_objects import kind_of
 from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.errors import ConfigError, DataError
@@ -115,7 +115,8 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"y must have two or more classes, got {classes.tolist()}")
         names = [str(value) for value in classes.tolist()]
         labels = [names[number] for number in numbers]
-        dataset = GraphDataset.from_graphs(graphs, labels, class_names=names, **self._columns())
+        info = DatasetInfo(0, 0, len(names), class_names=tuple(names), target_names=("label",))
+        dataset = GraphDataset.from_graphs(graphs, labels, info=info, **self._columns())
         experiment = make_experiment(self._settings(), dataset=dataset)
         with tempfile.TemporaryDirectory() as folder, one_thread():
             job = experiment.job(FoldDir(Path(folder), 0), self._split(dataset))
@@ -131,11 +132,11 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
         dataset = GraphDataset.from_graphs(
             as_graph_list(graphs),
             vocabulary=fold.vocabulary,
-            class_names=fold.info.class_names,
+            info=fold.info,
             **self._columns(),
         )
         with one_thread():
-            return fold.predict_proba(dataset).numpy()
+            return fold.predict(dataset).numpy()
 
     def predict(self, graphs: Sequence) -> np.ndarray:
         """The most probable class of each graph."""

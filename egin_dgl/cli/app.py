@@ -14,7 +14,7 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.history import FoldResult
-from egin_dgl.evaluation.summary import confusion_counts, majority_accuracy, summarize, test_predictions
+from egin_dgl.evaluation.summary import summarize, test_predictions
 from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.formatting import pluralize
 from egin_dgl.reporting.one_run.card import write_card
@@ -22,6 +22,8 @@ from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
+from egin_dgl.tasks import TASKS
+from egin_dgl.tasks.task import baseline_score
 from egin_dgl.terminal import make_console
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
@@ -73,19 +75,20 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     results = train_all_folds(experiment, splits, settings, run, budget)
     from egin_dgl.reporting.one_run.publish import publish  # see PUBLISH_MODULE
 
+    task = TASKS[dataset.info.task]
     summary = {
         **summary_head(experiment, results[0], start),
-        "majority_accuracy": majority_accuracy(dataset.labels.numpy(), splits.values()),
+        "task": dataset.info.task,
+        "baseline": baseline_score(task, dataset.labels, dataset.info, splits.values()),
         "holdout": bool(folds.fixed or settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
-        **summarize(results, folds.k, settings["cv"]["validation"]),
+        **summarize(results, task.metrics, folds.k, settings["cv"]["validation"]),
     }
-    histories = [result.history for result in results]
-    counts, names = confusion_counts(results), dataset.info.class_names
-    run.save_predictions(test_predictions(results, splits), dataset.names, names)
-    fold_curves = settings.get("fold_curves", False)
-    publish(run, summary, result_settings(settings), histories, counts, names, fold_curves)
+    run.save_predictions(test_predictions(results, splits), dataset.names, dataset.info)
+    publish(
+        run, summary, result_settings(settings), results, dataset.info, settings.get("fold_curves", False)
+    )
     write_card(run)
     print_summary(summary, run.path)
     return summary
@@ -106,6 +109,9 @@ def log_dataset(dataset: GraphDataset, settings: Settings) -> None:
     trainer = settings["trainer"]
     attributes = settings["model"].get("attributes")
     lines = hints(dataset, trainer["standardize"], bool(trainer["class_weights"]), attributes)
+    if settings["task"] == "auto":
+        others = ", ".join(f"task={name}" for name in TASKS if name != dataset.info.task)
+        lines.insert(0, f"task={dataset.info.task}, decided from the targets; to choose another: {others}")
     for line in (data_line(dataset), *lines):
         print_hint(line)
 

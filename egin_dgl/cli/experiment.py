@@ -24,6 +24,7 @@ from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.settings import Settings
+from egin_dgl.tasks import TASKS, Task
 from egin_dgl.training.device import pick_device
 from egin_dgl.training.job import FoldJob, Recipe, TrainFold
 from egin_dgl.training.kernel_svm import fit_kernel_fold
@@ -80,6 +81,7 @@ def make_experiment(
     recipe = make_recipe(settings, dataset)
     model = build_once(recipe, dataset.info)
     check_combination(cv, recipe, device, isinstance(model, nn.Module))
+    check_task(recipe.options, TASKS[dataset.info.task], isinstance(model, nn.Module))
     train: TrainFold = fit_fold
     epochs = recipe.options.epochs
     if isinstance(model, WLKernelSVM):
@@ -163,6 +165,16 @@ def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_netw
         raise ConfigError("trainer.patience needs a validation set, which this cv has not; use cv=ten_fold")
     if options.precision == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
+
+
+def check_task(options: TrainerOptions, task: type[Task], is_network: bool) -> None:
+    """Refuse options that the task of the dataset does not have."""
+    monitor = task.metric(options.monitor)
+    if monitor.needs_probabilities and not is_network:
+        raise ConfigError(f"trainer.monitor={monitor.name} needs probabilities, which a kernel has not")
+    if options.loss not in task.losses:
+        valid = ", ".join(task.losses)
+        raise ConfigError(f"trainer.loss must be one of {valid} for task={task.name}, got {options.loss!r}")
 
 
 def expand_grid(

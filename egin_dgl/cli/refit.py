@@ -24,6 +24,7 @@ from egin_dgl.evaluation.history import (
     exact_mean,
     selected_record,
 )
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
@@ -94,8 +95,9 @@ def select_candidate(run: Run, spec: RunSpec, trust: bool) -> tuple[dict, Settin
         results = [fold for fold in folds if isinstance(fold, FoldResult)]
         if len(results) < len(folds):
             raise ConfigError(f"{run.folder}: folds are missing of the candidates to select from")
-        score = exact_mean([best_validation_record(result.history).monitor_score for result in results])
-        found.append((score, chosen, settings, results))
+        best = [best_validation_record(result.history) for result in results]
+        gain = METRICS[best[0].monitor].gain(exact_mean([record.monitor_score for record in best]))
+        found.append((gain, chosen, settings, results))
     return max(found, key=lambda entry: entry[0])[1:]
 
 
@@ -104,7 +106,8 @@ def best_penalty(histories: Sequence[History]) -> float | None:
     if selected_record(histories[0]).C is None or not histories[0][0].has_validation:
         return selected_record(histories[0]).C
     rows = zip(*histories, strict=True)
-    return max(rows, key=lambda row: exact_mean([record.monitor_score for record in row]))[0].C
+    metric = METRICS[histories[0][0].monitor]
+    return max(rows, key=lambda row: metric.gain(exact_mean([record.monitor_score for record in row])))[0].C
 
 
 def train_refit(plan: RefitPlan, path: str | Path) -> dict:
@@ -141,7 +144,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
             "of": escape_control(plan.origin),
             "graphs": len(dataset),
             **plan.selected,
-            "train_accuracy": result.history[-1].train_accuracy,
+            "train_score": result.history[-1].train_score,
         },
         "validation_score": None,
     }

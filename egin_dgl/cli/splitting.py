@@ -119,6 +119,8 @@ def warn_missing_classes(folds: Folds, dataset: GraphDataset, by_groups: bool = 
     Args:
         by_groups: warn of smaller classes as well, which groups distribute less evenly than stratified folds.
     """
+    if not dataset.info.classes:
+        return
     labels = dataset.labels.numpy()
     counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.indices])
     sizes = counts.sum(axis=0) // folds.repeats

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from egin_dgl.data.ragged import offsets_of
+from egin_dgl.options import TaskOption
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class RawColumns:
         }
 
     def take(self, index: np.ndarray | slice, rows: int) -> "RawColumns":
-        """The rows selected by `index`."""
+        """The rows selected by `index`, of which there are `rows`."""
         labels, attributes = (x if x is None else x[index] for x in (self.labels, self.attributes))
         return replace(self, rows=rows, labels=labels, attributes=attributes)
 
@@ -47,9 +49,9 @@ class GraphArrays:
     src: np.ndarray  # (E,) source node of each edge, numbered across all graphs
     dst: np.ndarray  # (E,) target node of each edge
     graphs: int  # G
-    graph_labels: np.ndarray | None = (
-        None  # (G,) class of each graph: integers or strings, None where unknown
-    )
+    targets: np.ndarray | None = None  # (G, T) integers, real numbers or strings, None where missing
+    target_names: tuple[str, ...] = ("label",)  # (T,)
+    task: TaskOption = "auto"  # what the source says of its targets; "auto": nothing
     nodes: RawColumns = field(default_factory=RawColumns)
     edges: RawColumns = field(default_factory=RawColumns)
     warnings: tuple[str, ...] = ()  # what the reader changed in the data
@@ -57,6 +59,7 @@ class GraphArrays:
     splits: tuple[str, ...] = ()  # (G,) split name or fold number of each graph, where the source has one
     smiles: tuple[str, ...] = ()  # (G,) SMILES string of each molecule
     skipped: tuple[str, ...] = ()  # entries that could not be read, each with its place and reason
+    lines: tuple[int, ...] = ()  # (G,) line of each graph in its file, for messages
 
     def __post_init__(self) -> None:
         if not self.ids:
@@ -80,7 +83,7 @@ class GraphArrays:
                 src=self.src[edges] - first_node[start],
                 dst=self.dst[edges] - first_node[start],
                 graphs=stop - start,
-                graph_labels=None if self.graph_labels is None else self.graph_labels[start:stop],
+                targets=None if self.targets is None else self.targets[start:stop],
                 nodes=self.nodes.take(nodes, nodes.stop - nodes.start),
                 edges=self.edges.take(edges, len(edges)),
                 warnings=self.warnings if start == 0 else (),
@@ -88,7 +91,34 @@ class GraphArrays:
                 splits=self.splits[start:stop],
                 smiles=self.smiles[start:stop],
                 skipped=self.skipped if start == 0 else (),
+                lines=self.lines[start:stop],
             )
+
+    def take(self, chosen: np.ndarray) -> "GraphArrays":
+        """The graphs for which the mask `chosen` (G,) is true."""
+        nodes = chosen[self.node_graph]
+        edges = nodes[self.src]
+        number = np.cumsum(nodes) - 1  # of each node among those that remain
+        per_graph: dict[str, Any] = {
+            name: tuple(value for value, kept in zip(getattr(self, name), chosen, strict=True) if kept)
+            for name in ("ids", "splits", "smiles", "lines")
+            if getattr(self, name)
+        }
+        return replace(
+            self,
+            node_graph=(np.cumsum(chosen) - 1)[self.node_graph[nodes]],
+            src=number[self.src[edges]],
+            dst=number[self.dst[edges]],
+            graphs=int(chosen.sum()),
+            targets=None if self.targets is None else self.targets[chosen],
+            nodes=self.nodes.take(nodes, int(nodes.sum())),
+            edges=self.edges.take(edges, int(edges.sum())),
+            **per_graph,
+        )
+
+    def locate(self, graph: int) -> str:
+        """The place of a graph, for messages."""
+        return f"line {self.lines[graph]}" if self.lines else f"graph {self.ids[graph]}"
 
     def with_warning(self, message: str) -> "GraphArrays":
         return replace(self, warnings=(*self.warnings, message))

@@ -16,6 +16,7 @@ from egin_dgl.data.ragged import Offsets
 from egin_dgl.data.vocabulary import Vocabulary
 
 Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
+TaskName = Literal["multiclass", "multilabel", "regression"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class DatasetInfo:
 
     node_dim: int  # number of node features, D
     edge_dim: int  # number of edge features, Q
-    classes: int  # number of classes, C
+    classes: int = 0  # number of classes, C; 0 unless the task is multiclass
     name: str = ""
     graphs: int = 0  # number of graphs, G
     node_names: tuple[str, ...] = field(default=(), repr=False)  # of the feature columns
@@ -40,6 +41,13 @@ class DatasetInfo:
         default=(), repr=False
     )  # nodes of training graphs at 0 %, 1 %, … 100 %
     mean_log_degree: float = 0.0  # mean of log(in-degree + 1) over the nodes of the training graphs
+    task: TaskName = field(default="multiclass", repr=False)
+    target_names: tuple[str, ...] = field(default=(), repr=False)  # of the columns of labels
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of a model: one per class, or one per target."""
+        return self.classes or len(self.target_names)
 
     @classmethod
     def from_dict(cls, record: dict) -> "DatasetInfo":
@@ -56,7 +64,9 @@ class GraphDataset:
     """
 
     info: DatasetInfo
-    labels: torch.Tensor  # (G,) int64, class of each graph; -1 where unknown
+    labels: (
+        torch.Tensor
+    )  # (G,) int64, class of each graph, -1 where unknown; or (G, T) float64, NaN where missing
     node_offsets: torch.Tensor  # (G + 1,) int64, first node of each graph
     edge_offsets: torch.Tensor  # (G + 1,) int64, first edge of each graph
     src: torch.Tensor  # (E,) int64, ends of each edge, numbered across the dataset
@@ -93,15 +103,16 @@ class GraphDataset:
         self_loops: Literal["remove", "keep"] = "remove",
         node_features: Literal["degree", "constant"] = "degree",
         use_edge_features: bool = True,
+        task: Literal["auto", "multiclass", "multilabel", "regression"] = "auto",
         vocabulary: Vocabulary | None = None,
-        class_names: Sequence[str] | None = None,
+        info: DatasetInfo | None = None,
     ) -> "GraphDataset":
         """Make a dataset of DGL, networkx or PyG graphs, or of SMILES strings.
 
         Args:
-            graphs: Graphs of one library, or (graph, class) pairs.
-            labels: Class of each graph: strings, integers or booleans. Default: the class of each pair, PyG's ``y``,
-                or unknown.
+            graphs: Graphs of one library, or (graph, label) pairs.
+            labels: Class of each graph (string, integer or boolean), number, or row of numbers, NaN or None where missing.
+                Default: the label of each pair, PyG's ``y``, or unknown.
             node_labels, edge_labels: Fields to use as categorical labels, one-hot encoded.
             node_attributes, edge_attributes: Fields to use as continuous attributes. If neither labels nor attributes
                 are given, all fields are used: real numbers are attributes, the others labels. A field of k columns
@@ -109,7 +120,8 @@ class GraphDataset:
             ids: Name of each graph.
             name: Name of the dataset.
             edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
-            vocabulary, class_names: Those of a training set, to encode new graphs as it was encoded.
+            task: What the labels stand for. Default: decided from their values, see `decide_task`.
+            vocabulary, info: Those of a training set, to encode new graphs as it was encoded.
 
         >>> import networkx as nx
         >>> graph = nx.cycle_graph(3)
@@ -120,11 +132,14 @@ class GraphDataset:
         from egin_dgl.data.prepare import GraphOptions, from_arrays  # it needs this class
         from egin_dgl.data.readers.columns import select_columns
         from egin_dgl.data.readers.graph_objects import graphs_to_arrays
+        from egin_dgl.data.targets import encoded_like
 
-        options = GraphOptions(edges, self_loops, node_features, use_edge_features)
+        options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
         columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
         arrays = graphs_to_arrays(graphs, labels, columns, ids)
-        dataset = from_arrays(arrays, name, options, vocabulary=vocabulary, class_names=class_names)
+        dataset = from_arrays(
+            arrays, name, options, vocabulary=vocabulary, targets=encoded_like(info) if info else None
+        )
         total = hashlib.sha256(json.dumps([asdict(dataset.info), dataset.ids]).encode())
         for key in TENSORS:
             total.update(getattr(dataset, key).numpy().tobytes())
@@ -135,7 +150,8 @@ class GraphDataset:
 
     def __repr__(self) -> str:
         info, nodes, edges = self.info, len(self.node_feats), len(self.src)
-        sizes = f"{info.graphs} graphs, {nodes} nodes, {edges} edges, {info.classes} classes"
+        targets = f"{info.classes} classes" if info.classes else f"{len(info.target_names)} targets"
+        sizes = f"{info.graphs} graphs, {nodes} nodes, {edges} edges, {targets}"
         return f"GraphDataset({info.name!r}: {sizes}, node_dim={info.node_dim}, edge_dim={info.edge_dim})"
 
     def __getitem__(self, index: int) -> tuple[dgl.DGLGraph, torch.Tensor]:
@@ -206,12 +222,6 @@ class GraphDataset:
     def names(self) -> Sequence[str]:
         """Name of each graph: its id, else its number."""
         return self.ids or [str(number) for number in range(len(self))]
-
-    @property
-    def majority_accuracy(self) -> float:
-        """Accuracy of predicting the most frequent class."""
-        known = self.labels[self.labels >= 0]
-        return known.bincount().max().item() / len(known) if len(known) else float("nan")
 
 
 TENSORS = tuple(field.name for field in fields(GraphDataset) if field.type is torch.Tensor)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,14 +15,14 @@ from egin_dgl.data.arrays import GraphArrays, arrange_edges
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.mmap_dataset import read_cached, write_cached
 from egin_dgl.data.ragged import offsets_of
-from egin_dgl.data.targets import encode_classes
+from egin_dgl.data.targets import EncodedTargets, drop_unlabelled, encode_targets
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
-from egin_dgl.options import Name, validate_options
+from egin_dgl.options import Name, TaskOption, validate_options
 
 # Increase it when the same files and options give other tensors: a run resumes only with the data it started with.
-ENCODING_VERSION = 2
+ENCODING_VERSION = 3
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,14 @@ class GraphOptions:
         self_loops: "remove" or "keep".
         node_features: Features of nodes without labels and attributes: "degree" (one-hot in-degree) or "constant".
         use_edge_features: False gives every edge the constant feature 1.
+        task: What targets stand for; "auto" decides from their values, see `decide_task`.
     """
 
     edges: Literal["symmetric", "as_given"] = "symmetric"
     self_loops: Literal["remove", "keep"] = "remove"
     node_features: Literal["degree", "constant"] = "degree"
     use_edge_features: bool = True
+    task: TaskOption = "auto"
 
     def __post_init__(self) -> None:
         validate_options(GraphOptions, vars(self))
@@ -53,34 +55,37 @@ def from_arrays(
     options: GraphOptions | None = None,
     *,
     vocabulary: Vocabulary | None = None,
-    class_names: Sequence[str] | None = None,
+    targets: EncodedTargets | None = None,
     digest: str = "",
     origin: str = "",
 ) -> GraphDataset:
-    """Encode raw graphs as a dataset, with the vocabulary and classes of a training set or, by default, their own.
+    """Encode raw graphs as a dataset, with the vocabulary and targets of a training set or, by default, their own.
 
-    Classes that are not among `class_names` get the label -1. `digest` and `origin` are recorded in the dataset.
+    Graphs without any label are left out of a training set. `digest` and `origin` are recorded in the dataset.
     """
     options = options or GraphOptions()
+    arrays = arrays if targets else drop_unlabelled(arrays)
     arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
     vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, options.use_edge_features)
     encoded = vocabulary.encode(arrays)
-    labels, class_names = encode_classes(arrays, class_names)
+    targets = encode_targets(arrays, options.task, targets)
     info = DatasetInfo(
         name=name,
         graphs=arrays.graphs,
-        classes=len(class_names),
+        classes=len(targets.class_names),
         node_dim=encoded.node_feats.shape[1],
         edge_dim=encoded.edge_feats.shape[1],
         node_names=vocabulary.node.names,
         edge_names=vocabulary.edge.names,
-        class_names=tuple(class_names),
+        class_names=targets.class_names,
         node_attributes=vocabulary.node.attributes,
         edge_attributes=vocabulary.edge.attributes,
+        task=targets.task,
+        target_names=targets.target_names,
     )
     dataset = GraphDataset(
         info=info,
-        labels=torch.from_numpy(labels),
+        labels=torch.from_numpy(targets.labels),
         node_offsets=_offsets(arrays.node_graph, arrays.graphs),
         edge_offsets=_offsets(arrays.node_graph[arrays.src], arrays.graphs),
         src=torch.from_numpy(arrays.src),
@@ -116,8 +121,12 @@ def prepare(
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     dataset = read_cached(digest, name, origin) if cache else None
     if dataset is None:
-        dataset = from_arrays(read(), name, options, digest=digest, origin=origin)
-        if dataset.info.classes < 2:
+        arrays = read()
+        try:
+            dataset = from_arrays(arrays, name, options, digest=digest, origin=origin)
+        except DataError as error:
+            raise DataError(f"{origin}: {error}") from error
+        if len(dataset.info.class_names) == 1:
             only = dataset.info.class_names[0]
             raise DataError(f"{origin} has a single class ({only}); training needs at least two")
         if cache:

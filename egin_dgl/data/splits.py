@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from egin_dgl.data.stratify import strata
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import regular_file, write_text
 
@@ -105,7 +106,7 @@ def make_folds(
     members, which scikit-learn's StratifiedKFold rejects.
 
     Args:
-        labels: Class of each graph, :math:`(G,)`.
+        labels: Class of each graph, :math:`(G,)`, or targets :math:`(G, T)`.
         k: Number of folds.
         seed: Seed of the random order.
         dataset: Name of the dataset, recorded in the folds.
@@ -122,7 +123,7 @@ def make_folds(
         raise ConfigError(f"cv.repeats must be an integer of at least 1, got {repeats!r}")
     if not isinstance(k, int) or not 2 <= k <= len(labels):
         raise ConfigError(f"cv.k must be an integer from 2 to {len(labels)}, the number of graphs, got {k!r}")
-    classes, numbers = np.unique(labels, return_inverse=True)
+    classes, numbers = np.unique(strata(labels), return_inverse=True)
     groups = np.arange(len(labels)) if groups is None else np.asarray(groups)
     folds = []
     for repeat in range(repeats):
@@ -221,4 +222,5 @@ def load_folds(path: str | Path, labels: np.ndarray, dataset: str = "") -> Folds
 
 def hash_labels(labels: np.ndarray) -> str:
     """sha256 of the labels in their order."""
-    return hashlib.sha256(np.asarray(labels, dtype="<i8").tobytes()).hexdigest()
+    kind = "<i8" if np.asarray(labels).ndim == 1 else "<f8"
+    return hashlib.sha256(np.asarray(labels, dtype=kind).tobytes()).hexdigest()

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.evaluation.history import FoldResult, selected_record
-from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.metrics import MULTICLASS, Metrics
 from egin_dgl.evaluation.protocols import has_epochs
 
 MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
@@ -45,7 +45,7 @@ def pooled_temperature(results: Sequence[FoldResult]) -> float | None:
     """One temperature from the validation sets of all folds; None if there are none."""
     pairs = [(r.validation_logits, r.validation_labels) for r in results]
     known = [(logits, labels) for logits, labels in pairs if logits is not None and labels is not None]
-    if not sum(len(labels) for _, labels in known):
+    if any(labels.is_floating_point() for _, labels in known) or not sum(len(labels) for _, labels in known):
         return None
     logits, labels = (torch.cat(tensors) for tensors in zip(*known, strict=True))
     return fit_temperature(logits, labels)
@@ -56,7 +56,7 @@ def probabilities(logits: Tensor, temperature: float | None) -> Tensor:
     return (logits.double() / (temperature or 1.0)).softmax(dim=-1)
 
 
-def summarize_calibration(results: Sequence[FoldResult]) -> dict | None:
+def summarize_calibration(results: Sequence[FoldResult], metrics: Metrics = MULTICLASS) -> dict | None:
     """Temperatures, and calibration error and log loss on the test graphs of all folds before and after scaling.
 
     None without validation sets. `before` is null for kernel machines, whose decision values are not log-probabilities.
@@ -71,7 +71,7 @@ def summarize_calibration(results: Sequence[FoldResult]) -> dict | None:
     is_network = all(has_epochs(result.history) for result in results)
     record: dict[str, object] = {"temperatures": temperatures, "graphs": len(labels)}
     for name in ("ece", "log_loss"):
-        metric = METRICS[name]
+        metric = metrics[name]
         before = metric(torch.cat(logits), labels) if evaluated and is_network else None
         record[name] = {"before": before, "after": metric(scaled, labels) if evaluated else None}
     return record

@@ -8,39 +8,45 @@ from functools import lru_cache
 
 from torch import Tensor
 
+from egin_dgl.evaluation.metrics import METRICS
+
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch of one fold. Accuracies are fractions; NaN for a split that is empty or was not evaluated."""
+    """One epoch of one fold. Scores are values of the metric `metric`; NaN for a split that is empty or was not evaluated."""
 
     epoch: int  # from 1
     train_loss: float
-    train_accuracy: float
+    train_score: float
     val_loss: float
-    val_accuracy: float
-    val_score: float  # the metric `trainer.monitor`
+    val_score: float
+    val_monitor: float  # value of the metric `monitor`
     test_loss: float
-    test_accuracy: float
+    test_score: float
     lr: float
     grad_norm: float  # mean over steps, before clipping
     seconds: float
-    monitor_score: float = math.nan  # val_score and val_loss averaged over the last `monitor_window` epochs;
+    monitor_score: float = (
+        math.nan
+    )  # val_monitor and val_loss averaged over the last `monitor_window` epochs;
     monitor_loss: float = math.nan  # NaN before the window is full
     C: float | None = None  # penalty of a kernel machine, which has one row per value; None for networks
-
-    @property
-    def score(self) -> float:
-        """Test score that protocols read."""
-        return self.test_accuracy
+    metric: str = "accuracy"  # the main metric of the task
+    monitor: str = "accuracy"  # the metric by which epochs are selected, `trainer.monitor`
 
     @property
     def has_validation(self) -> bool:
-        return not math.isnan(self.val_accuracy)
+        return not math.isnan(self.val_loss)
+
+    @property
+    def test_gain(self) -> float:
+        """The test score, with a sign by which larger is better."""
+        return METRICS[self.metric].gain(self.test_score)
 
     @property
     def validation_rank(self) -> tuple[float, float]:
         """Sort key, larger is better: monitored score, then smaller loss; NaN ranks last."""
-        values = self.monitor_score, -self.monitor_loss
+        values = METRICS[self.monitor].gain(self.monitor_score), -self.monitor_loss
         score, gain = (-math.inf if math.isnan(value) else value for value in values)
         return score, gain
 
@@ -50,10 +56,10 @@ History = list[EpochRecord]
 
 @dataclass(frozen=True, repr=False)
 class FoldResult:
-    """History and logits of one fold.
+    """History and outputs of one fold: logits of classes or labels, values of a regression in their units.
 
-    Shapes: test_logits (epochs, test graphs, classes); validation_logits (validation graphs, classes), of the saved
-    model, None without a validation set.
+    Shapes: test_logits (epochs, test graphs, outputs); validation_logits (validation graphs, outputs), of the saved
+    model, None without a validation set; labels as in `GraphDataset`.
     """
 
     fold: int
@@ -66,7 +72,8 @@ class FoldResult:
     validation_labels: Tensor | None = None
 
     def __repr__(self) -> str:
-        last = f", test accuracy {self.history[-1].test_accuracy:.3f} after the last" if self.history else ""
+        end = self.history[-1] if self.history else None
+        last = f", test {end.metric} {end.test_score:.3f} after the last" if end else ""
         sizes = f"{len(self.test_labels)} test graphs, {self.parameters} parameters"
         return f"FoldResult(fold {self.fold}: {len(self.history)} epochs{last}; {sizes})"
 
@@ -111,6 +118,6 @@ def average_monitor(history: History, record: EpochRecord, window: int) -> Epoch
     full = len(recent) == window
     return replace(
         record,
-        monitor_score=exact_mean([r.val_score for r in recent]) if full else math.nan,
+        monitor_score=exact_mean([r.val_monitor for r in recent]) if full else math.nan,
         monitor_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
     )

@@ -1,9 +1,9 @@
 """Evaluation protocols: pure functions from the histories of all folds to one score with its spread.
 
-The epoch at which test accuracy is read changes a published number by many points, so every table names its protocol:
+The epoch at which a test score is read changes a published number by many points, so every table names its protocol:
 
 - selected: per fold the epoch best on validation. Unbiased.
-- common_epoch: one epoch for all folds, where the mean test score peaks, as in GIN. Optimistic.
+- common_epoch: one epoch for all folds, where the mean test score is best, as in GIN. Optimistic.
 - best_per_fold: the best test epoch of each fold. The most optimistic.
 - last: the last epoch. Unbiased, if the number of epochs was not tuned on the test sets.
 - last_20: the mean of the last 20 epochs, or of all if there are fewer.
@@ -24,7 +24,7 @@ from egin_dgl.evaluation.statistics import interval
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """Scores of all folds as fractions; std over folds with ddof 0."""
+    """Scores of all folds; std over folds with ddof 0."""
 
     per_fold: tuple[float, ...]
     epochs: tuple[int, ...] | None  # at which test scores were read; rows of a kernel machine's history
@@ -67,7 +67,10 @@ def has_epochs(history: History) -> bool:
 def at_epochs(histories: Sequence[History], epochs: Sequence[int], optimistic: bool) -> ProtocolResult | None:
     """Each fold's score at its epoch (from 1)."""
     rows = [history[epoch - 1] for history, epoch in zip(histories, epochs, strict=True)]
-    scores, penalties = tuple(row.score for row in rows), tuple(row.C for row in rows if row.C is not None)
+    scores, penalties = (
+        tuple(row.test_score for row in rows),
+        tuple(row.C for row in rows if row.C is not None),
+    )
     if np.isnan(scores).any():
         return None
     return ProtocolResult(scores, tuple(epochs), optimistic, penalties or None)
@@ -81,9 +84,9 @@ def selected(histories: Sequence[History]) -> ProtocolResult | None:
 
 
 def common_epoch(histories: Sequence[History]) -> ProtocolResult | None:
-    """Epoch at which the mean over folds peaks, among the epochs that every fold has reached."""
+    """Epoch at which the mean over folds is best, among the epochs that every fold has reached."""
     reached = min(len(history) for history in histories)
-    curves = np.array([[record.score for record in history[:reached]] for history in histories])
+    curves = np.array([[record.test_gain for record in history[:reached]] for history in histories])
     if np.isnan(curves).any():
         return None
     best = int(curves.mean(axis=0).argmax()) + 1
@@ -91,9 +94,9 @@ def common_epoch(histories: Sequence[History]) -> ProtocolResult | None:
 
 
 def best_per_fold(histories: Sequence[History]) -> ProtocolResult | None:
-    if any(math.isnan(record.score) for history in histories for record in history):
+    if any(math.isnan(record.test_score) for history in histories for record in history):
         return None
-    epochs = [max(history, key=lambda record: record.score).epoch for history in histories]
+    epochs = [max(history, key=lambda record: record.test_gain).epoch for history in histories]
     return at_epochs(histories, epochs, optimistic=True)
 
 
@@ -105,7 +108,7 @@ def last(histories: Sequence[History]) -> ProtocolResult | None:
 
 def last_20(histories: Sequence[History]) -> ProtocolResult | None:
     ends = [history[-20:] for history in histories]
-    scores = tuple(float(np.mean([record.score for record in end])) for end in ends)
+    scores = tuple(float(np.mean([record.test_score for record in end])) for end in ends)
     if np.isnan(scores).any() or not all(map(has_epochs, histories)):
         return None
     return ProtocolResult(scores, None, optimistic=False, averaged=tuple(map(len, ends)))

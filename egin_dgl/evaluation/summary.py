@@ -1,7 +1,7 @@
 """The summary of a run, protocols, metrics and calibration over all folds, and its predictions of test graphs."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from egin_dgl.data.splits import Split
-from egin_dgl.evaluation.calibration import fold_temperature, probabilities, summarize_calibration
+from egin_dgl.evaluation.calibration import fold_temperature, summarize_calibration
 from egin_dgl.evaluation.history import FoldResult, best_validation_record, selected_record
-from egin_dgl.evaluation.metrics import LOSSES, compute_all_metrics, confusion
+from egin_dgl.evaluation.metrics import Metrics, compute_all_metrics
+from egin_dgl.evaluation.multiclass import confusion
 from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs, headline
 
 
@@ -21,16 +22,15 @@ class Prediction:
 
     graph: int
     fold: int
-    label: int
-    predicted: int
-    probabilities: tuple[float, ...]
+    label: Tensor  # a class (), or (T,) with NaN where missing
+    logits: Tensor  # (outputs,), or values of a regression
+    temperature: float | None  # None: not calibrated
     epoch: int  # of a kernel machine, the row of its history
     chosen: str  # how the epoch was selected: "validation", "last" or "middle C"
-    calibrated: bool
 
 
-def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
-    """Summary of all folds. Accuracies are fractions, std is over folds with ddof 0, metrics are of the headline's epochs.
+def summarize(results: Sequence[FoldResult], metrics: Metrics, k: int, validation: bool) -> dict:
+    """Summary of all folds. Scores are values of the main metric, std is over folds with ddof 0, metrics are of the headline's epochs.
 
     Log loss, Brier score and calibration error are null for kernel machines, whose decision values are not
     log-probabilities. `validation_score`, the mean over folds of the best monitored score, is what a search maximizes.
@@ -38,9 +38,10 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
     histories = [result.history for result in results]
     protocols = apply_protocols(histories)
     ratio = test_to_train(k, validation)
-    metrics = [compute_all_metrics(*pair) for pair in headline_logits(results, protocols)]
+    values = [compute_all_metrics(metrics, *pair) for pair in headline_logits(results, protocols)]
     if not all(map(has_epochs, histories)):
-        metrics = [fold | dict.fromkeys(LOSSES, math.nan) for fold in metrics]
+        undefined = [name for name, metric in metrics.items() if metric.needs_probabilities]
+        values = [fold | dict.fromkeys(undefined, math.nan) for fold in values]
     best = [best_validation_record(history).monitor_score for history in histories] if validation else []
     summary = {
         "folds": len(results),
@@ -48,19 +49,15 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
         "fold_numbers": [result.fold for result in results],
         "headline": headline(protocols),
         "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
-        "metrics": {name: mean_std([fold[name] for fold in metrics]) for name in metrics[0]},
-        "calibration": summarize_calibration(results),
+        "metric": histories[0][0].metric,
+        "monitor": histories[0][0].monitor,
+        "metrics": {name: mean_std([fold[name] for fold in values]) for name in metrics},
+        "calibration": summarize_calibration(results, metrics),
         "validation_score": mean_std(best)["mean"],
     }
     if any(result.chosen for result in results):
         summary["chosen"] = [result.chosen for result in results]
     return summary
-
-
-def majority_accuracy(labels: np.ndarray, splits: Iterable[Split]) -> float:
-    """Accuracy of the most frequent class of each training set on its test set, the mean over folds."""
-    found = [np.mean(labels[split.test] == np.bincount(labels[split.train]).argmax()) for split in splits]
-    return float(np.mean(found))
 
 
 def test_to_train(k: int, validation: bool) -> float:
@@ -99,16 +96,8 @@ def test_predictions(results: Sequence[FoldResult], splits: Mapping[int, Split])
     for result in results:
         record, temperature = selected_record(result.history), fold_temperature(result)
         how = "validation" if record.has_validation else ("last" if record.C is None else "middle C")
-        rows = probabilities(result.test_logits[record.epoch - 1], temperature)
-        graphs = splits[result.fold].test
-        for graph, label, row in zip(graphs, result.test_labels.tolist(), rows, strict=True):
-            yield Prediction(
-                graph=int(graph),
-                fold=result.fold,
-                label=label,
-                predicted=int(row.argmax()),
-                probabilities=tuple(row.tolist()),
-                epoch=record.epoch,
-                chosen=how,
-                calibrated=temperature is not None,
-            )
+        rows = zip(
+            splits[result.fold].test, result.test_labels, result.test_logits[record.epoch - 1], strict=True
+        )
+        for graph, label, logits in rows:
+            yield Prediction(int(graph), result.fold, label, logits, temperature, record.epoch, how)

@@ -25,7 +25,7 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import assemble
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError
-from egin_dgl.evaluation.metrics import margin
+from egin_dgl.evaluation.multiclass import margin
 from egin_dgl.ewl.preprocessing import ColorEmbedding
 from egin_dgl.inference.trained_fold import TrainedFold
 from egin_dgl.inference.trained_run import TrainedRun

@@ -87,8 +87,8 @@ def predict_file(
             summary.graphs += len(predictions)
             summary.predicted.update(predictions.predicted)
             frame = predictions.to_frame()
-            if arrays.graph_labels is not None:
-                labels = ["" if label is None else str(label) for label in arrays.graph_labels.tolist()]
+            if arrays.targets is not None:
+                labels = ["" if label is None else str(label) for label in arrays.targets[:, 0].tolist()]
                 frame.insert(1, "label", labels)
                 summary.add_known_classes(labels, predictions)
             append_csv(frame, predictions_file, "%.6g")

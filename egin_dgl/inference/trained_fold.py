@@ -16,13 +16,13 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.data.transform import Standardizer, Transform
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, EginError, TrainingError, one_line
-from egin_dgl.evaluation.calibration import probabilities
 from egin_dgl.ewl.kernel import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.dispatch import embed_batch
 from egin_dgl.models.registry import make_registered
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
+from egin_dgl.tasks import TASKS, Task
 from egin_dgl.training.evaluator import compute_logits
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.precise_bn import bounded_batches
@@ -42,6 +42,7 @@ class TrainedFold:
     vocabulary: Vocabulary | None  # encodes raw graphs
     temperature: float | None  # None: probabilities are not calibrated
     transforms: tuple[Transform, ...]
+    task: Task
     model: nn.Module | KernelMachine
     options: TrainerOptions  # for precision and fast
     device: torch.device
@@ -60,17 +61,18 @@ class TrainedFold:
         return dataset.to(self.device)
 
     def logits(self, dataset: GraphDataset) -> Tensor:
-        """Logits (G, classes), on the CPU; decision values of a kernel machine."""
+        """Logits or values (G, outputs), on the CPU; decision values of a kernel machine."""
         if not len(dataset):
-            return torch.zeros(0, self.info.classes)
+            return torch.zeros(0, self.info.outputs)
         model = self.model
         if isinstance(model, KernelMachine):
             return model.logits(self.transform(dataset), self.info.classes)
-        return self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
+        outputs = self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
+        return self.task.decode(outputs)
 
-    def predict_proba(self, dataset: GraphDataset) -> Tensor:
-        """Class probabilities (G, classes) in double precision, calibrated if there is a temperature."""
-        return probabilities(self.logits(dataset), self.temperature)
+    def predict(self, dataset: GraphDataset) -> Tensor:
+        """Probabilities, calibrated if there is a temperature, or values: (G, outputs) in double precision."""
+        return self.task.predict(self.logits(dataset), self.temperature)
 
     def embeddings(self, dataset: GraphDataset) -> Tensor:
         """Graph embeddings (G, D), the input of the classifier."""
@@ -103,6 +105,7 @@ def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool
         made = make_model(dataset.info)
         options = TrainerOptions(precision=metadata.get("precision", "fp32"))  # kernel machines have none
         temperature = metadata["temperature"]
+        task = TASKS[info.task].from_dict(metadata["task"])
         if isinstance(made, WLKernelSVM):
             arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
             model = KernelMachine.from_arrays(made.make_kernel(), arrays)
@@ -123,6 +126,7 @@ def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool
         vocabulary=vocabulary,
         temperature=temperature,
         transforms=tuple(transforms),
+        task=task,
         model=model,
         options=options,
         device=torch.device(device),

@@ -14,6 +14,7 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
+from egin_dgl.data.targets import encoded_like
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
@@ -95,7 +96,7 @@ class TrainedRun:
     def encode(self, arrays: GraphArrays, name: str = "new graphs") -> GraphDataset:
         """Encode raw graphs with the vocabulary and the classes of the run."""
         options = graph_options(self.run.settings["dataset"])
-        return from_arrays(arrays, name, options, vocabulary=self.vocabulary, class_names=self.class_names)
+        return from_arrays(arrays, name, options, vocabulary=self.vocabulary, targets=encoded_like(self.info))
 
     def read_chunks(self, graphs: object, chunk_size: int = 1024) -> Generator[GraphArrays, None, None]:
         """Read raw graphs, files in chunks of at most `chunk_size` graphs."""
@@ -131,7 +132,7 @@ class TrainedRun:
 
     def predict_dataset(self, dataset: GraphDataset) -> Predictions:
         """Mean and standard deviation over folds of their probabilities."""
-        each = torch.stack([fold.predict_proba(dataset) for fold in self.folds])
+        each = torch.stack([fold.predict(dataset) for fold in self.folds])
         std = each.std(dim=0, correction=0)
         return Predictions(dataset.names, self.class_names, each.mean(dim=0), std, self.calibrated)
 

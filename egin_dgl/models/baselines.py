@@ -33,7 +33,7 @@ class Majority(GraphModel):
 
     def __init__(self, info: DatasetInfo):
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(info.classes))
+        self.bias = nn.Parameter(torch.zeros(info.outputs))
 
     def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         return self.bias.expand(graph.batch_size, -1)
@@ -70,7 +70,7 @@ class MLPBag(GraphModel):
         super().__init__()
         self.sum_nodes = SumPooling()
         self.mlp = MLP(
-            info.node_dim + info.edge_dim, hidden_dim, info.classes, depth=num_layers, dropout=dropout
+            info.node_dim + info.edge_dim, hidden_dim, info.outputs, depth=num_layers, dropout=dropout
         )
 
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:

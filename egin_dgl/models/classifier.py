@@ -55,7 +55,7 @@ class GraphClassifier(GraphModel):
         self.norms = nn.ModuleList(make_norm(norm, hidden_dim) for _ in convs)
         self.readout = make_readout(readout)
         self.heads = nn.ModuleList(
-            linear(dim, info.classes) for dim in [info.node_dim] + [hidden_dim] * len(convs)
+            linear(dim, info.outputs) for dim in [info.node_dim] + [hidden_dim] * len(convs)
         )
         self.dropout = nn.Dropout(dropout)
         sizes = info.size_percentiles

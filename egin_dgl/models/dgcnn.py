@@ -73,7 +73,7 @@ class DGCNN(GraphModel):
             nn.Linear(conv_dims[1] * (k // 2 - 4), dense_dim),
             nn.ReLU(),
         )
-        self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(dense_dim, info.classes))
+        self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(dense_dim, info.outputs))
 
     def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         z, depths = node_feats, []

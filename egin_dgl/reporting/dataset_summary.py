@@ -7,6 +7,7 @@ from rich.table import Table
 from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.errors import list_first
 from egin_dgl.ewl.audit import Audit
 from egin_dgl.reporting.formatting import pluralize
 
@@ -24,6 +25,10 @@ def data_line(dataset: GraphDataset) -> str:
     if counts := class_counts(dataset):
         smallest = min(counts, key=counts.__getitem__)
         parts.append(f"{pluralize(len(counts), 'class')} (smallest: {smallest} with {counts[smallest]:,})")
+    if not info.classes and info.target_names:
+        missing = int(dataset.labels.isnan().sum())
+        known = f" ({missing / dataset.labels.numel():.0%} missing)" if missing else ""
+        parts.append(f"{info.task} of {list_first(info.target_names)}{known}")
     for kind, feats, attributes in features(dataset):
         continuous = f" ({pluralize(attributes, 'attribute')})" if attributes else ""
         parts.append(f"{pluralize(feats.shape[1], f'{kind} feature')}{continuous}")
@@ -74,6 +79,8 @@ def features(dataset: GraphDataset) -> list[tuple[str, Tensor, int]]:
 
 def class_counts(dataset: GraphDataset) -> dict[str, int]:
     """Graphs per class name; empty without known classes."""
+    if not dataset.info.classes:
+        return {}
     known = dataset.labels[dataset.labels >= 0]
     counts = known.bincount(minlength=dataset.info.classes).tolist() if len(known) else []
     return dict(zip(dataset.info.class_names, counts, strict=False))

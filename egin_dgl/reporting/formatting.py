@@ -35,7 +35,8 @@ class Unit:
 
 
 PERCENT = Unit(100, 1, " in %", " points")
-PLAIN = Unit(1, 3, " (smaller is better)", "")
+SMALLER = Unit(1, 3, " (smaller is better)", "")
+LARGER = Unit(1, 3, "", "")
 
 # How a protocol chooses its epoch: in a sentence, and in a column.
 EPOCH_CHOICE = {
@@ -48,7 +49,8 @@ EPOCH_CHOICE = {
 
 
 def unit_of(metric: str) -> Unit:
-    return PLAIN if METRICS[metric].is_loss else PERCENT
+    found = METRICS[metric]
+    return SMALLER if found.is_loss else PERCENT if found.is_fraction else LARGER
 
 
 def protocol_label(protocol: str, optimistic: bool) -> str:

@@ -31,6 +31,8 @@ from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
 RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
+METRIC_FIELDS = ("metric", "monitor")  # of a record: in the names of columns
+MONITOR = "monitor_score"
 FINAL = "temperature"  # metadata of the weights of a finished fold only; null without a validation set
 HEADER = "egin_dgl"  # entry of the safetensors header: metadata as JSON
 MARK = b"egin_dgl crc32 "  # before the checksum of last.pt
@@ -179,12 +181,16 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def history_text(history: Iterable[EpochRecord]) -> str:
+    """CSV of a history; the columns of scores have the names of their metrics: val_accuracy, monitor_auroc, …"""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     history = list(history)
-    columns = [field.name for field in fields(EpochRecord)]
+    columns = [field.name for field in fields(EpochRecord) if field.name not in METRIC_FIELDS]
     names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
-    writer.writerow(names)
+    metrics = {field: getattr(history[0], field) if history else "score" for field in METRIC_FIELDS}
+    writer.writerow(
+        name.replace("_score", f"_{metrics['monitor' if name == MONITOR else 'metric']}") for name in names
+    )
     for record in history:
         # repr round-trips every float; NaN is an empty cell.
         values = (getattr(record, name) for name in names)
@@ -197,7 +203,17 @@ def read_history(path: str | Path) -> History:
 
 
 def parse_history(text: str) -> History:
-    return [
-        EpochRecord(epoch=int(row.pop("epoch")), **{name: float(v or "nan") for name, v in row.items()})
-        for row in csv.DictReader(io.StringIO(text))
-    ]
+    header, *rows = csv.reader(io.StringIO(text))
+    fixed = {field.name for field in fields(EpochRecord)}
+    metric = next(name for name in header if name.startswith("test_") and name != "test_loss")
+    monitor = next(name for name in header if name.startswith("monitor_") and name != "monitor_loss")
+    named: dict[str, Any] = {
+        "metric": metric.removeprefix("test_"),
+        "monitor": monitor.removeprefix("monitor_"),
+    }
+    names = [name if name in fixed else f"{name.partition('_')[0]}_score" for name in header]
+    records = []
+    for row in rows:
+        values = {name: float(value or "nan") for name, value in zip(names, row, strict=True)}
+        records.append(EpochRecord(**named | values | {"epoch": int(values["epoch"])}))
+    return records

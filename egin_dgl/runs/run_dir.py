@@ -45,6 +45,7 @@ from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 if TYPE_CHECKING:  # slow to import
     from matplotlib.figure import Figure
 
+    from egin_dgl.data.dataset import DatasetInfo
     from egin_dgl.evaluation.summary import Prediction
     from egin_dgl.runs.fold_dir import FoldDir
 
@@ -199,18 +200,21 @@ class RunDir:
         return path
 
     def save_predictions(
-        self, predictions: Iterable["Prediction"], ids: Sequence[str], class_names: Sequence[str]
+        self, predictions: Iterable["Prediction"], ids: Sequence[str], info: "DatasetInfo"
     ) -> None:
-        """Write predictions.csv: names of classes, six digits of each probability; `ids` are those of the graphs."""
+        """Write predictions.csv: targets and predictions in six digits; `ids` are those of the graphs."""
+        from egin_dgl.tasks import TASKS
+
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        names = [f"p_{name}" for name in class_names]
-        writer.writerow(["id", "fold", "label", "predicted", *names, "epoch", "chosen_on", "calibrated"])
+        task = TASKS[info.task]
+        targets, predicted = task.columns(info)
+        writer.writerow(["id", "fold", *targets, *predicted, "epoch", "chosen_on", "calibrated"])
         for row in predictions:
-            found = [f"{value:.6g}" for value in row.probabilities]
-            classes = class_names[row.label], class_names[row.predicted]
-            selection = row.epoch, row.chosen, str(row.calibrated).lower()
-            writer.writerow([ids[row.graph], row.fold, *classes, *found, *selection])
+            cells = task.true_cells(row.label, info)
+            cells += task.predicted_cells(task.predict(row.logits, row.temperature), info)
+            selection = row.epoch, row.chosen, str(row.temperature is not None).lower()
+            writer.writerow([ids[row.graph], row.fold, *cells, *selection])
         write_text(self.predictions, text.getvalue())
 
     def finish(self, summary: dict) -> None:

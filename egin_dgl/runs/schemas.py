@@ -144,7 +144,10 @@ class CrossValidation(Summary):
     protocols: Protocols
     k: int
     holdout: bool
-    majority_accuracy: float
+    baseline: Number  # score of the best constant prediction
+    metric: str  # main metric
+    monitor: str  # metric of which validation_score is the mean
+    task: str
     chosen: NotRequired[list[Options]]
 
 

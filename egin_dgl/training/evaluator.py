@@ -10,13 +10,13 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import TrainingError
 from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn
+from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.precise_bn import bounded_batches, sample_batch
@@ -24,10 +24,10 @@ from egin_dgl.training.precise_bn import bounded_batches, sample_batch
 
 @dataclass(frozen=True)
 class SplitResult:
-    """Loss, accuracy and logits (on the CPU) of one split; NaN if it is empty or was not evaluated."""
+    """Loss, main score and decoded outputs (on the CPU) of one split; NaN if it is empty or was not evaluated."""
 
     loss: float
-    accuracy: float
+    score: float
     logits: Tensor
 
 
@@ -51,13 +51,14 @@ class Evaluator:
         dataset: GraphDataset,
         split: Split,
         options: TrainerOptions,
+        task: Task,
         generator: torch.Generator,
         use_test: bool,
     ):
-        self.options, self.use_test = options, use_test and len(split.test) > 0
+        self.task, self.options, self.use_test = task, options, use_test and len(split.test) > 0
         self.validation = GraphLoader(dataset, split.validation, options.batch_size)
         self.test = GraphLoader(dataset, split.test, options.batch_size)
-        no_logits = torch.full((len(split.test), dataset.info.classes), math.nan)
+        no_logits = torch.full((len(split.test), dataset.info.outputs), math.nan)
         self.missing = SplitResult(math.nan, math.nan, no_logits)
         self.train = bounded_batches(dataset, split.train)
         if options.bn_statistics == "sample":
@@ -80,8 +81,9 @@ class Evaluator:
 
     def evaluate_by_split(self, ema: ModelEma) -> EvalResult:
         model = ema.update_bn(self.train, partial(compute_logits, options=self.options))
-        test = evaluate(model, self.test, self.options) if self.use_test else self.missing
-        return EvalResult(model, evaluate(model, self.validation, self.options), test)
+        validation = evaluate(model, self.validation, self.options, self.task)
+        test = evaluate(model, self.test, self.options, self.task) if self.use_test else self.missing
+        return EvalResult(model, validation, test)
 
     def evaluate_in_one_pass(self, ema: ModelEma) -> EvalResult | None:
         """None if the splits do not fit in one batch, or the model has no such pass."""
@@ -92,43 +94,44 @@ class Evaluator:
         if logits is None:
             return None
         _, validation, *test = zip(logits.split(self.sizes), self.whole.labels.split(self.sizes), strict=True)
-        test_result = compute_metrics(*test[0]) if test else self.missing
-        return EvalResult(model, compute_metrics(*validation), test_result)
+        test_result = score_outputs(self.task, *test[0]) if test else self.missing
+        return EvalResult(model, score_outputs(self.task, *validation), test_result)
 
 
 def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
-    """Logits (B, classes) in float32, computed in the precision of the options."""
+    """Outputs (B, outputs) in float32, computed in the precision of the options."""
     dtype = torch.float16 if options.precision == "fp16" else torch.bfloat16
     with torch.autocast(batch.labels.device.type, dtype=dtype, enabled=options.precision != "fp32"):
         return forward_batch(model, batch, options.fast).float()
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, loader: GraphLoader | ChainLoader, options: TrainerOptions) -> SplitResult:
+def evaluate(
+    model: nn.Module, loader: GraphLoader | ChainLoader, options: TrainerOptions, task: Task
+) -> SplitResult:
     """Evaluate the model on all graphs of a loader."""
     model.eval()
     pairs = [(compute_logits(model, batch, options), batch.labels) for batch in loader]
     empty = torch.zeros(0)
-    logits, labels = map(torch.cat, zip(*(pairs or [(empty, empty)]), strict=True))
-    return compute_metrics(logits, labels)
+    return score_outputs(task, *map(torch.cat, zip(*(pairs or [(empty, empty)]), strict=True)))
 
 
-def compute_metrics(logits: Tensor, labels: Tensor) -> SplitResult:
-    """Loss and accuracy of logits (B, classes), given the labels (B,)."""
+def score_outputs(task: Task, outputs: Tensor, labels: Tensor) -> SplitResult:
+    """Loss and main score of the outputs (B, outputs) of a model, given the labels."""
     if not len(labels):
-        return SplitResult(math.nan, math.nan, logits.cpu())
-    correct = int((logits.argmax(dim=1) == labels).sum())
-    return SplitResult(cross_entropy(logits, labels).item(), correct / len(labels), logits.cpu())
+        return SplitResult(math.nan, math.nan, outputs.cpu())
+    logits = task.decode(outputs).cpu()
+    return SplitResult(task.loss(outputs, labels).item(), task.main()(logits, labels.cpu()), logits)
 
 
 @torch.no_grad()
 def embed(model: nn.Module, loader: GraphLoader, options: TrainerOptions) -> tuple[Tensor, Tensor, Tensor]:
-    """Embeddings, labels and predictions of all graphs of a loader, on the CPU."""
+    """Embeddings, labels and outputs of all graphs of a loader, on the CPU."""
     model.eval()
     embeddings = [embed_batch(model, batch, options.fast) for batch in loader]
-    predictions = [forward_batch(model, batch, options.fast).argmax(dim=1) for batch in loader]
+    outputs = [forward_batch(model, batch, options.fast) for batch in loader]
     labels = [batch.labels for batch in loader]
-    return torch.cat(embeddings).cpu(), torch.cat(labels).cpu(), torch.cat(predictions).cpu()
+    return torch.cat(embeddings).cpu(), torch.cat(labels).cpu(), torch.cat(outputs).cpu()
 
 
 def check_finite(logits: Tensor, epoch: int) -> None:

@@ -23,9 +23,9 @@ from egin_dgl.evaluation.history import (
     best_validation_record,
     selected_record,
 )
-from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.ewl.inputs import as_graph_set
-from egin_dgl.training.evaluator import compute_metrics
+from egin_dgl.tasks import TASKS
+from egin_dgl.training.evaluator import score_outputs
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tensorboard import FoldLogger
 
@@ -43,6 +43,8 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     split, classes = vars(job.split), dataset.info.classes
     graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
     labels = {name: dataset.labels[chosen] for name, chosen in split.items()}
+    task = TASKS[dataset.info.task].fit(labels["train"], dataset.info)
+    monitor = task.metric(job.recipe.options.monitor)
     kernel = model.make_kernel()
     counts = {"train": kernel.fit_transform(graphs.subset(split["train"]))}
     counts |= {name: kernel.transform(graphs.subset(split[name])) for name in ("validation", "test")}
@@ -57,21 +59,23 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
             machine = KernelMachine.from_pipeline(kernel, fitted)
             logits = {name: machine.logits_from_counts(rows, classes) for name, rows in counts.items()}
             train, validation, test = (
-                compute_metrics(logits[name], labels[name]) for name in ("train", "validation", "test")
+                score_outputs(task, logits[name], labels[name]) for name in ("train", "validation", "test")
             )
             record = EpochRecord(
                 epoch=epoch,
                 train_loss=train.loss,
-                train_accuracy=train.accuracy,
+                train_score=train.score,
                 val_loss=validation.loss,
-                val_accuracy=validation.accuracy,
-                val_score=METRICS[job.recipe.options.monitor](logits["validation"], labels["validation"]),
+                val_score=validation.score,
+                val_monitor=monitor(logits["validation"], labels["validation"]),
                 test_loss=test.loss,
-                test_accuracy=test.accuracy,
+                test_score=test.score,
                 lr=math.nan,
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
                 C=penalty,
+                metric=task.main().name,
+                monitor=monitor.name,
             )
             record = average_monitor(history, record, window=1)
             history.append(record)
@@ -92,7 +96,9 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     )
     selected = selected_record(history)
     arrays = machines[selected.epoch - 1].arrays()
-    metadata = dict(job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={})
+    metadata = dict(
+        job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={}, task=task.to_dict()
+    )
     metadata |= {"epoch": selected.epoch, "C": selected.C, "temperature": fold_temperature(result)}
     job.folder.save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, metadata)
     job.folder.save_result(result)

@@ -1,7 +1,7 @@
 """Options of a run that no model, dataset or optimizer declares. The files in conf/ explain each."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
@@ -16,14 +16,13 @@ from egin_dgl.options import (
     Flag,
     Fraction,
     ListOf,
+    Loss,
     Options,
     Positive,
     Seed,
+    TaskOption,
     parse_bool,
 )
-
-Monitor = Literal["accuracy", "balanced_accuracy", "f1_macro", "mcc", "auroc", "average_precision"]
-MONITORED = get_args(Monitor)
 
 
 class ModelDefaults(TypedDict, total=False):
@@ -45,7 +44,8 @@ class TrainerOptions(Options):
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     standardize: Flag = False
     class_weights: Literal["balanced"] | None = None
-    monitor: Monitor = "accuracy"
+    loss: Loss = "auto"
+    monitor: str = "auto"
     monitor_window: Count = 1
     ema_decay: BelowOne | None = None
     bn_statistics: Literal["precise", "sample", "running"] = "precise"
@@ -81,6 +81,7 @@ class CvOptions(Options):
 class RunOptions(Options):
     """Options outside of groups; see conf/train.yaml."""
 
+    task: TaskOption = "auto"
     seed: Seed = 0
     device: Device = "auto"
     reproducible: Annotated[Literal[False, "avx2", "any"], BeforeValidator(parse_bool)] = False

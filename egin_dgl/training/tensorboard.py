@@ -32,14 +32,17 @@ CURVES = {
     "loss/train": "train_loss",
     "loss/validation": "val_loss",
     "loss/test": "test_loss",
-    "accuracy/train": "train_accuracy",
-    "accuracy/validation": "val_accuracy",
-    "accuracy/test": "test_accuracy",
 }
+SCORES = {"train": "train_score", "validation": "val_score", "test": "test_score"}
 STEPS = {"optimizer/learning_rate": "lr", "optimizer/gradient_norm": "grad_norm", "time/seconds": "seconds"}
 EPSILON = "epsilon/"
 EVENTS = "events.out.tfevents."
 TENSORS, METADATA = "embeddings/tensors.tsv", "embeddings/metadata.tsv"
+
+
+def curve_fields(metric: str) -> dict[str, str]:
+    """Fields of a record by the tags of their curves; the scores are those of a metric."""
+    return CURVES | {f"{metric}/{split}": name for split, name in SCORES.items()}
 
 
 class EventWriter:
@@ -76,7 +79,8 @@ class FoldLogger(EventWriter):
     """Logs one fold into its directory."""
 
     def log_epoch(self, record: EpochRecord, epsilons: Mapping[str, float]) -> None:
-        scalars = {tag: getattr(record, name) for tag, name in (CURVES | STEPS).items()}
+        tags = curve_fields(record.metric) | STEPS
+        scalars = {tag: getattr(record, name) for tag, name in tags.items()}
         if record.C is not None:
             scalars["kernel/C"] = record.C
         scalars |= {f"{EPSILON}{layer}": eps for layer, eps in epsilons.items()}
@@ -84,11 +88,17 @@ class FoldLogger(EventWriter):
         self.write_scalars(defined, record.epoch)
 
     def log_embeddings(self, vectors: Tensor, labels: Tensor, predictions: Tensor, graphs: Indices) -> None:
-        """Embeddings of the test set for the projector, each with its graph's number, label and prediction."""
+        """Embeddings of the test set for the projector, each with its graph's number, labels and predictions."""
         tensors, metadata = io.StringIO(), io.StringIO()
         np.savetxt(tensors, vectors.float().numpy(), delimiter="\t", fmt="%.7g")
-        rows = np.stack([np.asarray(graphs), labels.numpy(), predictions.numpy()], axis=1)
-        np.savetxt(metadata, rows, delimiter="\t", fmt="%d", header="graph\tlabel\tpredicted", comments="")
+        columns = [
+            np.asarray(graphs)[:, None],
+            *(x.reshape(len(x), -1).numpy() for x in (labels, predictions)),
+        ]
+        numbers = [""] if columns[1].shape[1] == 1 else range(columns[1].shape[1])
+        header = ["graph", *(f"{name}{i}" for name in ("label", "predicted") for i in numbers)]
+        rows = np.concatenate(columns, axis=1)
+        np.savetxt(metadata, rows, delimiter="\t", fmt="%.6g", header="\t".join(header), comments="")
         write_text(self.folder / TENSORS, tensors.getvalue())
         write_text(self.folder / METADATA, metadata.getvalue())
 
@@ -110,7 +120,7 @@ def log_run(
     writer = EventWriter(folder)
     tables = history_tables(histories) | epsilon_tables(folds.values())
     curves, layout = {tag: table.mean(axis=0) for tag, table in tables.items()}, {}
-    for tag in (tag for tag in CURVES if tag in tables):
+    for tag in (tag for tag in curve_fields(histories[0][0].metric) if tag in tables):
         mean, std = curves[tag], tables[tag].std(axis=0)
         low, high = (f"spread/{tag.replace('/', '_')}/{end}" for end in ("low", "high"))
         curves |= {low: mean - std, high: mean + std}
@@ -140,7 +150,7 @@ def history_tables(histories: Sequence[History]) -> dict[str, np.ndarray]:
     reached = min(len(history) for history in histories)
     tables = {
         tag: np.array([[getattr(record, name) for record in history[:reached]] for history in histories])
-        for tag, name in (CURVES | STEPS).items()
+        for tag, name in (curve_fields(histories[0][0].metric) | STEPS).items()
     }
     tables = {tag: table for tag, table in tables.items() if not np.isnan(table).any()}
     if histories[0][0].C is not None:

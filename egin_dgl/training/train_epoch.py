@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LRScheduler
 
 from egin_dgl.data.loader import Batch
@@ -16,6 +15,7 @@ from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.evaluation.history import History
 from egin_dgl.models.dispatch import TrainStep, make_train_step
 from egin_dgl.runs.fold_dir import FoldDir, Progress
+from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.evaluator import compute_logits, diverged
 from egin_dgl.training.flat_parameters import FlatParameters, make_optimizer
@@ -73,10 +73,10 @@ class TrainState:
 
 @dataclass(frozen=True)
 class TrainMetrics:
-    """Mean loss and accuracy of the training steps, before each update, and mean gradient norm."""
+    """Mean loss and main score of the training steps, before each update, and mean gradient norm."""
 
     loss: float
-    accuracy: float
+    score: float
     grad_norm: float
 
 
@@ -86,75 +86,63 @@ def train_one_epoch(
     epoch: int,
     steps: int,
     options: TrainerOptions,
-    class_weights: Tensor | None = None,
+    task: Task,
 ) -> TrainMetrics:
-    """Take one optimizer step for each of `steps` batches; epochs count from 1, class weights are (classes,)."""
+    """Take one optimizer step for each of `steps` batches; epochs count from 1."""
     state.model.train()
     fast_step = make_train_step(state.model, options.fast) if options.precision == "fp32" else None
-    losses, correct, sizes, norms = [], [], [], []
+    losses, outputs, labels, norms = [], [], [], []
     base_rates = [group["lr"] for group in state.optimizer.param_groups]
     warmup_steps = options.warmup_epochs * steps
     for step, batch in enumerate(batches, start=(epoch - 1) * steps + 1):
         if step <= warmup_steps:
             set_learning_rates(state.optimizer, [rate * (step / warmup_steps) for rate in base_rates])
         state.parameters.zero_grad()
-        loss, logits = compute_gradients(state, batch, options, class_weights, fast_step)
+        loss, found = compute_gradients(state, batch, options, task, fast_step)
         state.scaler.unscale_(state.optimizer)
         norms.append(state.parameters.clip_grad_norm(options.clip_grad_norm))
         state.scaler.step(state.optimizer)
         state.scaler.update()
         state.ema.update()
         losses.append(loss)
-        correct.append((logits.argmax(dim=1) == batch.labels).sum())
-        sizes.append(len(batch.labels))
+        outputs.append(found)
+        labels.append(batch.labels)
     set_learning_rates(state.optimizer, base_rates)
     # Values are read from the device here, once per epoch, so that a GPU never waits for the CPU.
     values = torch.stack(losses).tolist()
     for step, value in enumerate(values, start=1):
         if not math.isfinite(value):
             raise diverged(f"the loss is {value} at epoch {epoch}, step {step}")
-    graphs = sum(sizes)
-    loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / graphs
-    return TrainMetrics(loss, int(torch.stack(correct).sum()) / graphs, float(torch.stack(norms).mean()))
+    loss = sum(value * len(own) for value, own in zip(values, labels, strict=True)) / sum(map(len, labels))
+    score = task.main()(task.decode(torch.cat(outputs)).cpu(), torch.cat(labels).cpu())
+    return TrainMetrics(loss, score, float(torch.stack(norms).mean()))
 
 
 def compute_gradients(
     state: TrainState,
     batch: Batch,
     options: TrainerOptions,
-    class_weights: Tensor | None,
+    task: Task,
     fast_step: TrainStep | None,
 ) -> tuple[Tensor, Tensor]:
-    """Add the gradients of a batch to those of the parameters; return its loss and logits."""
-    loss_of = partial(cross_entropy_with_gradient, labels=batch.labels, weights=class_weights)
-    if fast_step and (result := fast_step(batch, loss_of)):
+    """Add the gradients of a batch to those of the parameters; return its loss and the model's outputs."""
+    if fast_step and (result := fast_step(batch, partial(loss_with_gradient, task, labels=batch.labels))):
         return result
-    logits = compute_logits(state.model, batch, options)
-    loss = cross_entropy(logits, batch.labels, class_weights)
+    outputs = compute_logits(state.model, batch, options)
+    loss = task.loss(outputs, batch.labels, weighted=True)
     state.scaler.scale(loss).backward()
-    return loss.detach(), logits.detach()
+    return loss.detach(), outputs.detach()
 
 
-def cross_entropy_with_gradient(
-    logits: Tensor, labels: Tensor, weights: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of logits (B, classes) and its gradient with respect to them."""
+def loss_with_gradient(task: Task, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The training loss of outputs (B, outputs) and its gradient with respect to them."""
     with torch.enable_grad():
-        logits = logits.detach().requires_grad_()
-        loss = cross_entropy(logits, labels, weights)
-        (gradient,) = torch.autograd.grad(loss, logits)
+        outputs = outputs.detach().requires_grad_()
+        loss = task.loss(outputs, labels, weighted=True)
+        (gradient,) = torch.autograd.grad(loss, outputs)
     return loss.detach(), gradient
 
 
 def set_learning_rates(optimizer: torch.optim.Optimizer, rates: list[float]) -> None:
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate
-
-
-def balanced_class_weights(labels: Tensor, classes: int) -> Tensor:
-    """w_c = n / (C n_c) for the C classes that occur, 0 for others: all classes have the same total weight."""
-    counts = torch.bincount(labels, minlength=classes).float()
-    present = counts > 0
-    weights = torch.zeros(classes, device=labels.device)
-    weights[present] = len(labels) / (present.sum() * counts[present])
-    return weights

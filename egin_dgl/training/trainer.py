@@ -19,16 +19,16 @@ from egin_dgl.evaluation.history import (
     average_monitor,
     best_validation_record,
 )
-from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.models.model import GraphModel
 from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import Progress
+from egin_dgl.tasks import TASKS
 from egin_dgl.training.evaluator import Evaluator, check_finite, embed, evaluate
 from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
 from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.parallel.signals import defer_until_epoch_end, raise_if_stop_requested, stop_requested
 from egin_dgl.training.tensorboard import FoldLogger
-from egin_dgl.training.train_epoch import TrainState, balanced_class_weights, train_one_epoch
+from egin_dgl.training.train_epoch import TrainState, train_one_epoch
 
 
 def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
@@ -49,13 +49,15 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
     state = TrainState.create(model, recipe)
     history, test_logits = state.resume(progress, folder) if progress else ([], [])
     loader = GraphLoader(dataset, split.train, options.batch_size)
-    evaluator = Evaluator(dataset, split, options, generator, use_test=not job.test_once)
     train_labels, validation_labels, test_labels = (
         dataset.labels[torch.as_tensor(graphs)] for graphs in (split.train, split.validation, split.test)
     )
     validation_labels, test_labels = validation_labels.cpu(), test_labels.cpu()
-    weighted, classes = options.class_weights, dataset.info.classes
-    class_weights = balanced_class_weights(train_labels, classes) if weighted else None
+    balanced = options.class_weights == "balanced"
+    task = TASKS[dataset.info.task].fit(train_labels, dataset.info, options.loss, balanced)
+    monitor = task.metric(options.monitor)
+    evaluator = Evaluator(dataset, split, options, task, generator, use_test=not job.test_once)
+    metadata |= {"task": task.to_dict()}
     epsilons = learned_epsilons(state.ema.model)
     best: tuple[dict[str, Tensor], dict] | None = None  # best weights and metadata, not yet on disk
 
@@ -64,7 +66,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
         while not is_finished(history, options):
             epoch, start, lr = len(history) + 1, time.perf_counter(), state.optimizer.param_groups[0]["lr"]
             batches = loader.shuffled(seed_torch(job.seed, job.fold, epoch))
-            train = train_one_epoch(state, batches, epoch, len(loader), options, class_weights)
+            train = train_one_epoch(state, batches, epoch, len(loader), options, task)
             evaluated = evaluator.evaluate(state.ema, epoch)
             validation, test = evaluated.validation, evaluated.test
             if isinstance(state.scheduler, ReduceLROnPlateau):
@@ -74,15 +76,17 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
             record = EpochRecord(
                 epoch=epoch,
                 train_loss=train.loss,
-                train_accuracy=train.accuracy,
+                train_score=train.score,
                 val_loss=validation.loss,
-                val_accuracy=validation.accuracy,
-                val_score=METRICS[options.monitor](validation.logits, validation_labels),
+                val_score=validation.score,
+                val_monitor=monitor(validation.logits, validation_labels),
                 test_loss=test.loss,
-                test_accuracy=test.accuracy,
+                test_score=test.score,
                 lr=lr,
                 grad_norm=train.grad_norm,
                 seconds=time.perf_counter() - start,
+                metric=task.main().name,
+                monitor=monitor.name,
             )
             record = average_monitor(history, record, options.window)
             history.append(record)
@@ -104,15 +108,17 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
 
         # Finish: evaluate the saved weights.
         metadata = folder.load_weights(model)
-        validation = evaluate(model, evaluator.validation, options)
+        validation = evaluate(model, evaluator.validation, options, task)
         if len(split.test):
-            logger.log_embeddings(*embed(model, evaluator.test, options), split.test)
+            vectors, labels, outputs = embed(model, evaluator.test, options)
+            logger.log_embeddings(vectors, labels, task.decide(task.decode(outputs)), split.test)
         if job.test_once:
-            test, index = evaluate(model, evaluator.test, options), best_validation_record(history).epoch - 1
-            history[index] = replace(history[index], test_loss=test.loss, test_accuracy=test.accuracy)
+            index = best_validation_record(history).epoch - 1
+            test = evaluate(model, evaluator.test, options, task)
+            history[index] = replace(history[index], test_loss=test.loss, test_score=test.score)
             test_logits[index] = test.logits
         if not len(split.validation) and not len(split.test):
-            check_finite(evaluate(model, evaluator.train, options).logits, len(history))
+            check_finite(evaluate(model, evaluator.train, options, task).logits, len(history))
 
     result = FoldResult(
         fold=job.fold,

@@ -25,8 +25,9 @@ from egin_dgl.errors import DataError
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN
 from egin_dgl.models.dispatch import forward_batch, make_train_step
 from egin_dgl.reproducibility import processor_name
+from egin_dgl.tasks import Multiclass
 from egin_dgl.training.flat_parameters import FlatParameters
-from egin_dgl.training.train_epoch import cross_entropy_with_gradient
+from egin_dgl.training.train_epoch import loss_with_gradient
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "GIN": GIN}
 DATASETS = ("MUTAG", "Cuneiform", "AIDS", "COX2_MD")
@@ -71,7 +72,7 @@ def trained_stepper(model: nn.Module, batches: Iterator) -> Callable[[], None]:
     def step() -> None:
         batch, labels = next(batches)
         weights.zero_grad()
-        if fused_step(batch, partial(cross_entropy_with_gradient, labels=labels, weights=None)) is None:
+        if fused_step(batch, partial(loss_with_gradient, Multiclass(), labels=labels)) is None:
             cross_entropy(forward_batch(model, batch), labels).backward()
         optimizer.step()
 

@@ -20,7 +20,7 @@ from egin_dgl.evaluation.history import (
     average_monitor,
     best_validation_record,
 )
-from egin_dgl.evaluation.metrics import ece
+from egin_dgl.evaluation.multiclass import ece
 
 WINDOW = 10  # epochs over which every recipe is compared
 WINDOWS = (1, 5, 10, 20)  # lengths of the selection window that are compared
@@ -68,7 +68,7 @@ def compute_outcome(
     history = result.history
     best, selected = best_validation_record(with_window(history, WINDOW)), best_validation_record(history)
     accuracy, loss = cross_selection(history, window_length(history))
-    accuracies = 100 * np.array([record.val_accuracy for record in history])
+    accuracies = 100 * np.array([record.val_score for record in history])
     return FoldOutcome(
         recipe=recipe,
         size=size,
@@ -79,10 +79,10 @@ def compute_outcome(
         fluctuation=np.abs(np.diff(accuracies))[FIRST_EPOCH - 1 :].mean(),
         window_accuracy=accuracies[best.epoch - WINDOW : best.epoch].mean(),
         window_log_loss=best.val_loss,
-        selected_accuracy=100 * selected.val_accuracy,
+        selected_accuracy=100 * selected.val_score,
         selected_log_loss=selected.val_loss,
         ece=validation_ece(result),
-        test=100 * selected.test_accuracy,
+        test=100 * selected.test_score,
         peak=accuracies.max(),
         cross_accuracy=accuracy,
         cross_log_loss=loss,
@@ -95,7 +95,7 @@ def cross_selection(history: History, window: int) -> tuple[float, float]:
     """Accuracy and log loss of either held-out set at the epoch that the other one selects, mean of both."""
     swapped = list(map(swap_validation_and_test, history))
     records = [best_validation_record(with_window(one, window)) for one in (history, swapped)]
-    accuracy = 50 * sum(record.test_accuracy for record in records)
+    accuracy = 50 * sum(record.test_score for record in records)
     return accuracy, sum(record.test_loss for record in records) / 2
 
 
@@ -117,10 +117,10 @@ def swap_validation_and_test(record: EpochRecord) -> EpochRecord:
     return replace(
         record,
         val_loss=record.test_loss,
-        val_accuracy=record.test_accuracy,
-        val_score=record.test_accuracy,
+        val_score=record.test_score,
+        val_monitor=record.test_score,
         test_loss=record.val_loss,
-        test_accuracy=record.val_accuracy,
+        test_score=record.val_score,
     )
 
 

@@ -124,7 +124,7 @@ def test_integral_classes(directory):
 def test_labels_are_optional_for_prediction(directory):
     for graphs in ("id\na\nb\n", "id,label\na,\nb,NaN\n"):
         arrays = read_csv_graphs(directory(graphs=graphs), need_labels=False)
-        assert arrays.graph_labels is None or arrays.graph_labels.tolist() == [None, None]
+        assert arrays.targets is None or arrays.targets.tolist() == [[None], [None]]
 
 
 def test_tables_without_edges(directory):
@@ -136,7 +136,7 @@ def test_mutag_as_tables_equals_mutag(tmp_path):
     raw = read_tu(find_raw("MUTAG", url=None))
     ids = np.array(raw.ids)
     rng = np.random.default_rng(0)
-    pd.DataFrame({"id": ids, "label": raw.graph_labels}).to_csv(tmp_path / "graphs.csv", index=False)
+    pd.DataFrame({"id": ids, "label": raw.targets[:, 0]}).to_csv(tmp_path / "graphs.csv", index=False)
     nodes = {
         "graph": ids[raw.node_graph],
         "node": np.arange(len(raw.node_graph)),
@@ -230,12 +230,12 @@ BAD = {
         "write real numbers with a decimal point",
     ),
     "no class": (
-        {"graphs": "id,label\na,1\nb,\n"},
-        "graphs.csv, line 3: no class in 'label'; remove such rows",
+        {"graphs": "id,label\na,\nb,\n"},
+        "own: no graph has a value of 'label'",
     ),
-    "numeric": (
-        {"graphs": "id,label\na,1\nb,0.37\n"},
-        "graphs.csv, line 3: 'label' holds 0.37, a numeric target",
+    "two kinds": (
+        {"graphs": "id,label\na,yes\nb,0.37\n"},
+        "own: the target 'label' holds text and numbers: task=multiclass takes each as a class",
     ),
     "one class": ({"graphs": "id,label\na,1\nb,1\n"}, "own has a single class (1)"),
     "not text": (
@@ -265,17 +265,22 @@ def test_errors_of_options(directory, tmp_path):
         load_csv(place, node_labels=["mass"])
     with pytest.raises(DataError, match="line 2: column 'atom' holds 'C', expected a number"):
         load_csv(place, node_attributes=["atom"])
-    with pytest.raises(
-        ConfigError, match="must be the name of one column, got .*single-label classification"
-    ):
+    with pytest.raises(DataError, match="the targets are of several kinds"):
         load_csv(place, target=["label", "fold"])
     with pytest.raises(DataError, match="nowhere is not a directory"):
         load_csv(tmp_path / "nowhere")
     with pytest.raises(DataError, match="graphs.csv has no column 'split'.*dataset.split_column"):
         load_csv(place, split_column="split")
     many = "id,label\n" + "".join(f"g{i},{i}\n" for i in range(30))
-    with pytest.raises(DataError, match="'label' has 30 different values in 30 rows"):
-        load_csv(directory(graphs=many))
+    nodes = "graph,node,atom\n" + "".join(f"g{i},0,C\n" for i in range(30))
+    tables = directory(graphs=many, nodes=nodes, edges="graph,source,target,order\ng0,0,0,1\n")
+    with pytest.raises(
+        DataError, match="'label' holds integers of many values: task=multiclass .* task=regression"
+    ):
+        load_csv(tables)
+    with pytest.raises(DataError, match="'label' has 30 different values in 30 graphs, which are no classes"):
+        load_csv(tables, task="multiclass")
+    assert load_csv(tables, task="regression").labels[:, 0].tolist() == list(range(30))
 
 
 def test_damaged_tables_are_read_or_an_error(directory):

@@ -70,7 +70,7 @@ def test_tu_by_directory_and_zip(mutag, mutag_files, tmp_path):
     for path in (mutag_files, archive, f"{mutag_files}/"):
         (arrays,) = open_graphs(path, {"_target_": "egin_dgl.data.load_tu", "url": None})
         assert arrays.graphs == 188 and arrays.ids[-1] == "188"
-        assert np.array_equal(arrays.graph_labels, mutag.graph_labels)
+        assert np.array_equal(arrays.targets, mutag.targets)
 
 
 def test_dgl_files(saved):
@@ -82,33 +82,28 @@ def test_dgl_files(saved):
     same_graphs = GraphDataset.from_graphs(rings(), classes)
     assert torch.equal(data.edge_feats, same_graphs.edge_feats) and torch.equal(data.src, same_graphs.src)
     (arrays,) = open_graphs(path)
-    assert arrays.graphs == 10 and arrays.graph_labels.tolist() == classes.tolist()
+    assert arrays.graphs == 10 and arrays.targets[:, 0].tolist() == classes.tolist()
     (unlabelled,) = open_graphs(saved(None))
-    assert unlabelled.graph_labels is None
+    assert unlabelled.targets is None
 
 
 def test_errors_of_dgl_files(saved, tmp_path):
     classes = torch.arange(10) % 2
     with pytest.raises(
-        DataError, match="no single tensor of classes, only a, b; select it with dataset.target=NAME"
+        DataError, match="no single tensor of targets, only a, b; select it with dataset.target=NAME"
     ):
         load_dgl_file(saved({"a": classes, "b": classes}))
     assert load_dgl_file(saved({"a": classes, "b": 1 - classes}), target="b").labels[0] == 1
     with pytest.raises(
-        DataError, match="no single tensor of classes, only none; .* or save it with dgl.save_graphs"
+        DataError, match="no single tensor of targets, only none; .* or save it with dgl.save_graphs"
     ):
         load_dgl_file(saved(None))
-    with pytest.raises(DataError, match="has no classes 'y', only a, b"):
+    with pytest.raises(DataError, match="has no tensor 'y', only a, b"):
         load_dgl_file(saved({"a": classes, "b": classes}), target="y")
-    with pytest.raises(
-        DataError, match=r"rings.bin: graph 0 has the label \[0, 1\]; each graph has one class"
-    ):
-        load_dgl_file(saved({"y": torch.tensor([[0, 1]] * 10)}))
-    with pytest.raises(
-        DataError,
-        match="rings.bin: graph 0 has the label 0.5; each graph has one class here, an integer or a string",
-    ):
-        load_dgl_file(saved({"y": torch.full((10,), 0.5)}))
+    several = load_dgl_file(saved({"y": torch.tensor([[0, 1], [1, 0]] * 5)}))
+    assert several.info.task == "multilabel" and several.labels[:2].tolist() == [[0, 1], [1, 0]]
+    real = load_dgl_file(saved({"y": torch.tensor([0.5, torch.nan] * 5)}))
+    assert real.info.task == "regression" and real.labels.tolist() == [[0.5]] * 5
     with pytest.raises(DataError, match="rings.bin: there are 10 graphs and 9 labels"):
         load_dgl_file(saved({"y": classes[:9]}))
     (tmp_path / "other.bin").write_bytes(b"\x80\x04 something else")

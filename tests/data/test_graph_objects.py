@@ -67,7 +67,7 @@ def edges_of(dataset):
 
 @pytest.mark.parametrize("wrap", [as_dgl, as_networkx, as_pyg], ids=lambda wrap: wrap.__name__)
 def test_mutag_of_each_library_equals_mutag(mutag, raw, wrap):
-    again = GraphDataset.from_graphs([wrap(*piece) for piece in pieces(raw)], raw.graph_labels, name="MUTAG")
+    again = GraphDataset.from_graphs([wrap(*piece) for piece in pieces(raw)], raw.targets[:, 0], name="MUTAG")
     for key in set(TENSORS) - {"src", "dst", "edge_feats"}:
         assert torch.equal(getattr(again, key), getattr(mutag, key)), key
     assert edges_of(again) == edges_of(mutag)
@@ -79,7 +79,7 @@ def test_mutag_of_each_library_equals_mutag(mutag, raw, wrap):
 
 def test_undirected_networkx_graphs_have_both_directions(mutag, raw):
     graphs = [nx.Graph(as_networkx(*piece)) for piece in pieces(raw)]
-    again = GraphDataset.from_graphs(graphs, raw.graph_labels)
+    again = GraphDataset.from_graphs(graphs, raw.targets[:, 0])
     assert edges_of(again) == edges_of(mutag) and not again.notes
 
 
@@ -191,13 +191,12 @@ def test_new_graphs_are_encoded_as_the_training_set():
     old = GraphDataset.from_graphs([path(), path()], ["x", "y"])
     selenium = path()
     selenium.nodes[0]["atom"] = "Se"
-    new = GraphDataset.from_graphs(
-        [selenium, path()], ["y", None], vocabulary=old.vocabulary, class_names=old.info.class_names
-    )
+    new = GraphDataset.from_graphs([selenium, path()], ["y", None], vocabulary=old.vocabulary, info=old.info)
     assert new.node_feats.tolist()[:3] == [[0, 0], [0, 1], [1, 0]] and new.labels.tolist() == [1, -1]
     assert new.unseen == {"node atom=Se": 1}
-    with pytest.raises(DataError, match="1 graph\\(s\\) have no label, first: 1"):
-        GraphDataset.from_graphs([path(), path()], ["y", None])
+    fewer = GraphDataset.from_graphs([path(), path(), path()], ["y", None, "x"])
+    assert fewer.ids == ("0", "2") and fewer.labels.tolist() == [1, 0] and len(fewer.node_feats) == 6
+    assert fewer.notes == ("1 graph(s) without a label left out: graph 1",)
 
 
 # --- errors -------------------------------------------------------------------------------------------
@@ -251,8 +250,12 @@ BAD = {
         [0],
         "graph 0, node 1: node column 'x' holds '?' among real",
     ),
-    "real class": ([path()], [0.5], "graph 0 has the label 0.5; each graph has one class here"),
-    "two classes": ([path()], [[0, 1]], "graph 0 has the label [0, 1]; each graph has one class here"),
+    "no class": (
+        [path()],
+        [{1}],
+        "graph 0 has the label {1}; a label is an integer, a real number or a string",
+    ),
+    "two widths": ([path(), path()], [[0, 1], 1], "graph 1 has 1 target(s), another graph has 2"),
     "labels no list": ([path()], "x", "labels must be a list"),
 }
 

@@ -10,6 +10,7 @@ from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule, scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
+from egin_dgl.data.targets import encoded_like
 from egin_dgl.errors import ConfigError, DataError
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
@@ -135,7 +136,8 @@ BAD = {
         "has no column 'SMILES', only 'id', 'smiles', 'activity'; set dataset.smiles=NAME",
     ),
     "no label": ({"target": "label"}, DataError, "has no column 'label', only .*; set dataset.target=NAME"),
-    "two labels": ({"target": ["activity", "id"]}, ConfigError, "single-label classification"),
+    "two kinds": ({"target": ["activity", "id"]}, DataError, "the targets are of several kinds"),
+    "twice": ({"target": ["activity", "activity"]}, ConfigError, "dataset.target lists a column twice"),
     "features": ({"features": "all"}, ConfigError, "dataset.features must be 'tu' or 'rich', got 'all'"),
     "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be 'raise' or 'skip'"),
     "no id": ({"id": "name"}, DataError, "has no column 'name'.*dataset.id"),
@@ -152,11 +154,8 @@ def test_errors_of_options(table, options, kind, message):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("a,CCO,1\nb,CC,\nc,C,0\nd,CCC,nan\n", "lines 3, 5: no class in 'activity'; remove such rows"),
-        (
-            "a,CCO,1.5\nb,CC,2\nc,C,0\n",
-            "line 2: 'activity' holds 1.5, a numeric target; each graph has one class",
-        ),
+        ("a,CCO,\nb,CC,nan\n", "no graph has a value of 'activity'"),
+        ("a,CCO,1.5\nb,CC,active\nc,C,0\n", "'activity' holds text and numbers: task=multiclass"),
         ("", "lists no molecule that can be read"),
     ],
 )
@@ -192,13 +191,13 @@ def test_new_molecules_are_encoded_as_the_training_set(table):
     old = load_smiles(table(), target="activity")
     new = table("name;smiles;id\nx;CC[Se]C;1\ny;C1CC;2\nz;OCC;3\n", "new.csv")
     (arrays,) = open_graphs(new, SETTINGS)
-    assert arrays.graph_labels is None and arrays.ids == ("1", "3") and arrays.smiles == ("CC[Se]C", "OCC")
+    assert arrays.targets is None and arrays.ids == ("1", "3") and arrays.smiles == ("CC[Se]C", "OCC")
     assert (
         len(arrays.skipped) == 1
         and "new.csv, line 3: molecule '2': 'C1CC' is not a molecule" in arrays.skipped[0]
     )
     options = graph_options(SETTINGS)
-    data = from_arrays(arrays, "new", options, vocabulary=old.vocabulary, class_names=old.info.class_names)
+    data = from_arrays(arrays, "new", options, vocabulary=old.vocabulary, targets=encoded_like(old.info))
     assert data.unseen == {"node atom=Se": 1} and data.labels.tolist() == [-1, -1] and data.info.classes == 2
     # OCC is CCO with its atoms in another order
     assert data.node_feats[-3:].tolist() == old.node_feats[[2, 1, 0]].tolist()
@@ -210,10 +209,10 @@ def test_chunks_of_a_table(table):
     assert [chunk.graphs for chunk in chunks] == [4] * 7 + [1, 0]
     assert [len(id) for chunk in chunks for id in chunk.smiles] == list(range(1, 30))
     assert sum(len(chunk.skipped) for chunk in chunks) == 5 and "line 31" in chunks[-2].skipped[0]
-    assert [label for chunk in chunks for label in chunk.graph_labels] == [n % 2 for n in range(1, 30)]
+    assert [label for chunk in chunks for label in chunk.targets[:, 0]] == [n % 2 for n in range(1, 30)]
     old = load_smiles(table(), target="activity")
     for chunk in chunks:  # the first has a molecule of one atom, the last has none
-        data = from_arrays(chunk, "new", vocabulary=old.vocabulary, class_names=("0", "1"))
+        data = from_arrays(chunk, "new", vocabulary=old.vocabulary, targets=encoded_like(old.info))
         assert len(data) == chunk.graphs and data.edge_feats.shape[1] == 3
 
 
@@ -284,7 +283,7 @@ def test_a_long_smiles_is_skipped_in_training_and_prediction(table):
 
 def test_prediction_finds_columns_in_any_case(table):
     (arrays,) = open_graphs(table(TABLE.replace("smiles,activity", "SMILES,Activity")), SETTINGS)
-    assert arrays.graphs == 4 and arrays.graph_labels.tolist() == ["no", "yes", "yes", "no"]
+    assert arrays.graphs == 4 and arrays.targets[:, 0].tolist() == ["no", "yes", "yes", "no"]
     for header in ("SMILES,Smiles", "structure,activity"):
         with pytest.raises(DataError, match="has no column 'smiles', only 'id', .*; rename one to 'smiles'$"):
             next(open_graphs(table(TABLE.replace("smiles,activity", header)), SETTINGS))

@@ -66,7 +66,7 @@ def test_constant_columns_and_empty_training_sets_divide_by_1():
         src=np.array([50, 51]),
         dst=np.array([51, 50]),
         graphs=2,
-        graph_labels=np.array([0, 1]),
+        targets=np.array([[0], [1]], dtype=object),
         nodes=RawColumns(attributes=np.full((100, 2), [0.1, 0.0])),
         edges=RawColumns(attributes=np.array([[1.0], [3.0]])),
     )

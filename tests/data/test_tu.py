@@ -60,7 +60,7 @@ def test_all_tables_are_read(read):
         (3, 4),
         (4, 3),
     ]
-    assert arrays.graph_labels.tolist() == [1, -1]
+    assert arrays.targets[:, 0].tolist() == [1, -1]
     assert arrays.nodes.labels.tolist() == [[0, 7], [-3, 7], [5, 8], [0, 7], [0, 7]]
     assert arrays.nodes.attributes.tolist() == [[0.5], [0.001], [-2], [0.25], [3]]
     assert arrays.edges.labels.shape == (6, 1) and arrays.edges.attributes.shape == (6, 2)
@@ -118,7 +118,7 @@ def test_trailing_isolated_nodes_count(read):
 )
 def test_graphs_without_nodes_are_dropped_with_a_warning(read, indicator, labels, kept, first):
     arrays = read(GOOD | {"graph_indicator": indicator, "graph_labels": labels})
-    assert arrays.graphs == 2 and arrays.graph_labels.tolist() == kept
+    assert arrays.graphs == 2 and arrays.targets[:, 0].tolist() == kept
     assert set(arrays.node_graph.tolist()) == {0, 1}
     assert f"without a node dropped, the first is {first}" in arrays.warnings[0]
     assert arrays.ids == tuple(dict.fromkeys(indicator.split()))  # the numbers in the file
@@ -126,7 +126,7 @@ def test_graphs_without_nodes_are_dropped_with_a_warning(read, indicator, labels
 
 def test_labels_are_optional_for_prediction(read):
     arrays = read({key: GOOD[key] for key in ("A", "graph_indicator")}, need_labels=False)
-    assert arrays.graph_labels is None and arrays.graphs == 2
+    assert arrays.targets is None and arrays.graphs == 2
 
 
 BAD = {

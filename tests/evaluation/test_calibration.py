@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.evaluation.calibration import MAX_TEMPERATURE, fit_temperature, probabilities
-from egin_dgl.evaluation.metrics import ece
+from egin_dgl.evaluation.multiclass import ece
 
 
 def drawn(graphs, temperature, classes=3, seed=0):

@@ -9,17 +9,11 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 from sklearn import metrics as sk
 
-from egin_dgl.evaluation.metrics import (
-    LOSSES,
-    METRICS,
-    auroc,
-    average_precision,
-    compute_all_metrics,
-    margin,
-    margins,
-)
-from egin_dgl.training.options import MONITORED
-from egin_dgl.training.train_epoch import balanced_class_weights
+from egin_dgl.evaluation.metrics import MULTICLASS, compute_all_metrics
+from egin_dgl.evaluation.multiclass import auroc, average_precision, margin, margins
+from egin_dgl.tasks.multiclass import balanced_class_weights
+
+LOSSES = ("log_loss", "brier", "ece")
 
 
 def sample(classes, present, n=200, scale=1.0):
@@ -69,7 +63,7 @@ def calibration_error(p, correct):
 )
 def test_metrics_equal_scikit_learn_with_absent_classes(classes, present, scale):
     logits, labels = sample(classes, present, scale=scale)
-    assert compute_all_metrics(logits, labels) == pytest.approx(
+    assert compute_all_metrics(MULTICLASS, logits, labels) == pytest.approx(
         reference(logits, labels), rel=1e-12, abs=1e-12
     )
 
@@ -88,7 +82,7 @@ def scored_graphs(draw):
 @given(scored_graphs())
 @settings(max_examples=50, deadline=None)
 def test_metrics_equal_scikit_learn_with_ties_and_large_margins(graphs):
-    assert compute_all_metrics(*graphs) == pytest.approx(reference(*graphs), rel=1e-12, abs=1e-12)
+    assert compute_all_metrics(MULTICLASS, *graphs) == pytest.approx(reference(*graphs), rel=1e-12, abs=1e-12)
 
 
 def test_saturated_logits_are_ranked():
@@ -126,7 +120,9 @@ def test_a_thousand_classes_are_ranked_in_seconds():
 
 def test_log_loss_is_not_clipped():
     logits = torch.tensor([[0.0, 1000.0], [0.0, -1000.0]])
-    wrong, right = (compute_all_metrics(logits, torch.tensor(labels)) for labels in ([0, 1], [1, 0]))
+    wrong, right = (
+        compute_all_metrics(MULTICLASS, logits, torch.tensor(labels)) for labels in ([0, 1], [1, 0])
+    )
     assert [wrong[name] for name in LOSSES] == [1000, 1, 1]
     assert [right[name] for name in LOSSES] == [0, 0, 0]
 
@@ -134,35 +130,34 @@ def test_log_loss_is_not_clipped():
 def test_ece_is_the_gap_between_confidence_and_accuracy():
     logits = torch.tensor([[0.0, math.log(3.0)]]).repeat(100, 1)  # 75 % sure of the second class
     for hits, error in ((75, 0.0), (100, 0.25), (50, 0.25)):
-        values = compute_all_metrics(logits, torch.tensor([1] * hits + [0] * (100 - hits)))
+        values = compute_all_metrics(MULTICLASS, logits, torch.tensor([1] * hits + [0] * (100 - hits)))
         assert values["ece"] == pytest.approx(error, abs=1e-6)
-    coin = compute_all_metrics(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]))
+    coin = compute_all_metrics(MULTICLASS, torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]))
     assert [coin[name] for name in LOSSES] == pytest.approx([math.log(2), 0.25, 0])
 
 
 def test_majority_prediction_is_good_by_accuracy_only():
     labels = torch.tensor([0] * 95 + [1] * 5)
     logits = torch.tensor([[1.0, 0.0]]).repeat(100, 1)
-    values = compute_all_metrics(logits, labels)
+    values = compute_all_metrics(MULTICLASS, logits, labels)
     assert values["accuracy"] == pytest.approx(0.95)
     assert values["balanced_accuracy"] == values["auroc"] == pytest.approx(0.5)
     assert values["mcc"] == 0 and values["average_precision"] == pytest.approx(0.05)
 
 
 def test_ranking_metrics_are_nan_for_one_class_or_nan_logits():
-    one = compute_all_metrics(torch.randn(5, 3), torch.zeros(5, dtype=torch.long))
-    lost = compute_all_metrics(torch.full((2, 2), math.nan), torch.tensor([0, 1]))
+    one = compute_all_metrics(MULTICLASS, torch.randn(5, 3), torch.zeros(5, dtype=torch.long))
+    lost = compute_all_metrics(MULTICLASS, torch.full((2, 2), math.nan), torch.tensor([0, 1]))
     for values in (one, lost):
         assert math.isnan(values["auroc"]) and math.isnan(values["average_precision"])
     assert all(math.isfinite(one[name]) for name in LOSSES)
 
 
-def test_scores_can_be_monitored():
-    assert tuple(name for name in METRICS if name not in LOSSES) == MONITORED
+def test_a_metric_of_an_empty_set_is_undefined():
     logits, labels = sample(3, [0, 1, 2])
-    for name in MONITORED:
-        assert METRICS[name](logits, labels) == compute_all_metrics(logits, labels)[name]
-    assert math.isnan(METRICS["mcc"](logits[:0], labels[:0]))
+    for name, metric in MULTICLASS.items():
+        assert metric.is_loss == (name in LOSSES) == metric.needs_probabilities
+        assert math.isnan(metric(logits[:0], labels[:0]))
 
 
 def test_balanced_weights_give_classes_equal_total_weight():

@@ -22,9 +22,10 @@ from egin_dgl.layers.aggregate import sum_neighbors
 from egin_dgl.layers.mlp import BatchNorm
 from egin_dgl.models import EGIN, EGINC, EGINE, GIN, GINE, GraphClassifier
 from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn, make_train_step
+from egin_dgl.tasks import Multiclass
 from egin_dgl.training.flat_parameters import FlatParameters
 from egin_dgl.training.precise_bn import update_bn_stats
-from egin_dgl.training.train_epoch import cross_entropy_with_gradient
+from egin_dgl.training.train_epoch import loss_with_gradient
 
 every_model = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
 
@@ -39,7 +40,7 @@ def build(make, info, dtype=torch.float64, **options):
 
 
 def loss_fn(batch):
-    return partial(cross_entropy_with_gradient, labels=batch.labels, weights=None)
+    return partial(loss_with_gradient, Multiclass(), labels=batch.labels)
 
 
 def run(model, batch, path):

@@ -43,9 +43,7 @@ def test_occlusion_is_the_difference_to_the_graph_without_the_edge(trained, opti
         smaller = without_pair(graph, pair)
         smaller.ndata["kind"] = smaller.ndata.pop("feat").argmax(1)
         smaller.edata["bond"] = smaller.edata.pop("feat").argmax(1) + 1
-        data = GraphDataset.from_graphs(
-            [smaller], vocabulary=run.vocabulary, class_names=run.class_names, **names
-        )
+        data = GraphDataset.from_graphs([smaller], vocabulary=run.vocabulary, info=run.info, **names)
         lost = log_odds(run, graph, target)[0] - log_odds(run, data, target)[0]
         assert found.edges["occlusion"][number] == pytest.approx(lost.item(), abs=1e-3)
     assert found.edges[["source", "target"]].to_numpy().tolist() == pairs.tolist()

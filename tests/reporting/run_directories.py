@@ -45,11 +45,11 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
     margins = torch.as_tensor(rng.uniform(0.5, 3.0, len(labels))).float()
     logits = torch.zeros(len(labels), 2)
     logits[torch.arange(len(labels)), torch.where(wrong, 1 - labels, labels)] = margins
-    changes = {"test_accuracy": float(test)}
-    if record.val_accuracy == record.val_accuracy:  # NaN: there is no validation set
-        changes |= {"val_accuracy": float(validation), "val_score": float(validation)}
+    changes = {"test_score": float(test)}
+    if record.val_score == record.val_score:  # NaN: there is no validation set
+        changes |= {"val_score": float(validation), "val_monitor": float(validation)}
         changes["val_loss"] = float(1 - validation + 0.01 * rng.random())
-        changes |= {"monitor_score": changes["val_score"], "monitor_loss": changes["val_loss"]}
+        changes |= {"monitor_score": changes["val_monitor"], "monitor_loss": changes["val_loss"]}
     return replace(record, **changes), logits
 
 

@@ -23,7 +23,9 @@ def summary_with(folds, **more):
         for name in PROTOCOLS
     }
     base = {"model": "EGIN-E-ε", "dataset": "MUTAG", "folds": folds, "k": 10, "headline": "selected"}
-    return base | {"protocols": protocols, "majority_accuracy": 0.665} | more
+    return (
+        base | {"protocols": protocols, "baseline": 0.665, "task": "multiclass", "metric": "accuracy"} | more
+    )
 
 
 def shown(summary, width):
@@ -57,8 +59,8 @@ def test_terminal_and_card_show_how_many_epochs_were_averaged(averaged, text):
 
 
 def record(epoch, seconds=2.0):
-    numbers = dict.fromkeys(("train_loss", "train_accuracy", "val_loss", "val_accuracy", "val_score"), 0.5)
-    rest = dict.fromkeys(("test_loss", "test_accuracy", "lr", "grad_norm"), math.nan)
+    numbers = dict.fromkeys(("train_loss", "train_score", "val_loss", "val_score", "val_monitor"), 0.5)
+    rest = dict.fromkeys(("test_loss", "test_score", "lr", "grad_norm"), math.nan)
     return EpochRecord(epoch=epoch, seconds=seconds, **numbers, **rest)
 
 

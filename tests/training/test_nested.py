@@ -40,14 +40,14 @@ def test_best_setting_on_validation_is_trained_and_tested_once(data, make_job, c
     winner = ranks.index(max(ranks))
     window = candidates[winner].recipe.options.window
     best = max(
-        sum(record.val_score for record in history[end - window : end]) / window
+        sum(record.val_monitor for record in history[end - window : end]) / window
         for history in inner
         for end in range(window, len(history) + 1)
     )
     assert max(ranks)[0] == pytest.approx(best)
     assert result.chosen == candidates[winner].settings
-    assert all(math.isnan(record.test_accuracy) for history in inner for record in history)
-    read = [record.epoch for record in result.history if not math.isnan(record.test_accuracy)]
+    assert all(math.isnan(record.test_score) for history in inner for record in history)
+    read = [record.epoch for record in result.history if not math.isnan(record.test_score)]
     assert read == [best_validation_record(result.history).epoch]
     trained = [(r.train_loss, r.val_loss) for r in result.history]
     assert trained == [(r.train_loss, r.val_loss) for r in inner[winner]]
@@ -60,7 +60,7 @@ def test_selection_does_not_depend_on_test_labels(data, make_job, candidates):
     labels[test] = 1 - labels[test]
     two = fit_nested_fold(replace(data, labels=labels), make_job(folder="other"), ignore, candidates)
     assert one.chosen == two.chosen
-    score = [best_validation_record(result.history).test_accuracy for result in (one, two)]
+    score = [best_validation_record(result.history).test_score for result in (one, two)]
     assert score[0] == pytest.approx(1 - score[1])
 
 

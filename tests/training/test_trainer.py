@@ -11,9 +11,10 @@ from egin_dgl.data import Standardizer
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import best_validation_record
-from egin_dgl.evaluation.metrics import accuracy, auroc, log_loss
+from egin_dgl.evaluation.multiclass import accuracy, auroc, log_loss
 from egin_dgl.models import Majority
 from egin_dgl.runs.fold_dir import read_history
+from egin_dgl.tasks import Multiclass
 from egin_dgl.training.evaluator import evaluate
 from egin_dgl.training.tensorboard import FoldLogger
 from egin_dgl.training.trainer import fit_fold, seed_torch
@@ -101,10 +102,10 @@ def test_saved_weights_reproduce_the_history(data, make_job, recipe):
     metadata = job.folder.load_weights(model)
     best = max(result.history, key=lambda record: record.validation_rank)
     assert metadata["epoch"] == best.epoch
-    test = evaluate(model, GraphLoader(data, job.split.test, 8), job.recipe.options)
+    test = evaluate(model, GraphLoader(data, job.split.test, 8), job.recipe.options, Multiclass())
     # By split or in one pass: equal but for the order of sums.
     torch.testing.assert_close(test.logits, result.test_logits[best.epoch - 1], rtol=1e-3, atol=1e-3)
-    assert test.accuracy == best.test_accuracy
+    assert test.score == best.test_score
 
 
 def test_result_has_validation_logits_of_the_selected_epoch(data, make_job):
@@ -114,7 +115,7 @@ def test_result_has_validation_logits_of_the_selected_epoch(data, make_job):
     assert log_loss(result.validation_logits, result.validation_labels) == pytest.approx(
         best.val_loss, rel=1e-5
     )
-    assert accuracy(result.validation_logits, result.validation_labels) == best.val_accuracy
+    assert accuracy(result.validation_logits, result.validation_labels) == best.val_score
     again = fit_fold(data, job, ignore)
     assert torch.equal(again.validation_logits, result.validation_logits)
     assert fit_fold(data, make_job(folder="all", validation=False), ignore).validation_logits is None
@@ -123,12 +124,14 @@ def test_result_has_validation_logits_of_the_selected_epoch(data, make_job):
 def test_epoch_is_selected_by_the_monitored_metric(data, make_job):
     job = make_job(monitor="auroc")
     result = fit_fold(data, job, ignore)
-    best = max(result.history, key=lambda record: (record.val_score, -record.val_loss))
+    best = max(result.history, key=lambda record: (record.val_monitor, -record.val_loss))
     model = job.recipe.make_model(data.info)
     assert job.folder.load_weights(model)["epoch"] == best.epoch
     labels = data.labels[torch.as_tensor(job.split.validation)]
-    logits = evaluate(model, GraphLoader(data, job.split.validation, 8), job.recipe.options).logits
-    assert best.val_score == pytest.approx(auroc(logits, labels))
+    logits = evaluate(
+        model, GraphLoader(data, job.split.validation, 8), job.recipe.options, Multiclass()
+    ).logits
+    assert best.val_monitor == pytest.approx(auroc(logits, labels))
 
 
 def test_class_weights_matter_only_for_imbalanced_classes(data, make_job):

@@ -14,7 +14,7 @@ from egin_dgl.errors import ConfigError
 
 # Repeated here, as the modules that define them take seconds to load.
 PROTOCOL_NAMES = "selected, common_epoch, best_per_fold, last, last_20"
-METRIC_NAMES = "accuracy, balanced_accuracy, f1_macro, mcc, auroc, average_precision, log_loss, brier, ece"
+METRIC_NAMES = "rmse, mae, r2, spearman, auroc, average_precision, accuracy, balanced_accuracy, log_loss, brier, f1_macro, mcc, ece"
 
 
 def main() -> None:
@@ -58,7 +58,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--protocol", metavar="P", help=f"{PROTOCOL_NAMES} or all (default: that of the runs)"
     )
-    parser.add_argument("--metric", metavar="M", default="accuracy", help=METRIC_NAMES)
+    parser.add_argument(
+        "--metric", metavar="M", help=f"{METRIC_NAMES} (default: the main metric of each task)"
+    )
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="test two models on the same folds")
     parser.add_argument(
         "--out", type=Path, metavar="DIRECTORY", help="write table.md, .csv, .tex and .png there"

@@ -13,16 +13,16 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import ColumnSelection, Selections, select_columns, stack_columns
 from egin_dgl.data.readers.tables import Table, parse_strings, read_table
-from egin_dgl.data.targets import OneColumn, check_classes, read_classes
+from egin_dgl.data.targets import Target, read_targets
 from egin_dgl.errors import DataError
-from egin_dgl.options import Name
+from egin_dgl.options import Name, TaskOption
 
 KEYS = {"graphs": ["id"], "nodes": ["graph", "node"], "edges": ["graph", "source", "target"]}
 
 
 def load_csv(
     path: str,
-    target: OneColumn = "label",
+    target: Target = "label",
     split_column: str | None = None,
     node_labels: Sequence[str] | None = None,
     node_attributes: Sequence[str] | None = None,
@@ -32,6 +32,7 @@ def load_csv(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
+    task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
@@ -39,14 +40,15 @@ def load_csv(
 
     Args:
         path: The directory.
-        target: Column of graphs.csv with the class.
+        target: Column of graphs.csv with the target, or a list of columns; an empty cell is a missing target.
         split_column: Column of graphs.csv with train, validation or test, or with fold numbers.
         node_labels, node_attributes, edge_labels, edge_attributes: Columns to use, as in `GraphDataset.from_graphs`.
         edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the directory.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions(edges, self_loops, node_features, use_edge_features)
+    options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
     columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     directory = Path(path).expanduser()
     source = {
@@ -73,7 +75,7 @@ def _table_path(directory: Path, table: str) -> Path:
 
 def read_csv_graphs(
     directory: Path,
-    target: str = "label",
+    target: Target = "label",
     split_column: str | None = None,
     columns: Selections | None = None,
     need_labels: bool = True,
@@ -90,11 +92,10 @@ def read_csv_graphs(
         raise DataError(f"{graphs.path} lists no graphs")
     index = pd.Index(ids)
     graphs.raise_if(index.duplicated(), "graph {!r} is listed twice", ids)
-    classes, splits = read_classes(graphs, target, need_labels), ()
-    if need_labels and classes is not None:
-        check_classes(classes, graphs.lines, graphs.path, target)
-        if split_column is not None:
-            splits = tuple(graphs.filled_column(split_column, "dataset.split_column"))
+    targets, target_names = read_targets(graphs, target, need_labels)
+    splits: tuple[str, ...] = ()
+    if need_labels and split_column is not None:
+        splits = tuple(graphs.filled_column(split_column, "dataset.split_column"))
 
     node_graph, edge_graph = (_graph_numbers(table, index) for table in (nodes, edges))
     empty = np.bincount(node_graph, minlength=len(ids)) == 0
@@ -118,12 +119,14 @@ def read_csv_graphs(
         src=src,
         dst=dst,
         graphs=len(ids),
-        graph_labels=classes,
+        targets=targets,
+        target_names=target_names,
         nodes=_parse_columns(nodes, columns[0], KEYS["nodes"], need_labels).take(order, len(nodes)),
         edges=edge_columns,
         warnings=_repeated_edges(edges.path, src, dst, edge_columns, symmetric),
         ids=tuple(ids),
         splits=splits,
+        lines=tuple(graphs.lines.tolist()),
     )
 
 

@@ -16,10 +16,10 @@ from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import Selections, select_columns
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.readers.raw_files import GIB
-from egin_dgl.data.targets import OneColumn, find_classes
+from egin_dgl.data.targets import find_tensor
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
-from egin_dgl.options import Name
+from egin_dgl.options import Name, TaskOption
 
 # The first bytes of DGL's files. DGL would read sizes from any other file, and allocate memory for them.
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")
@@ -28,7 +28,7 @@ MAX_SECONDS = 300  # of CPU time to read a file
 
 def load_dgl_file(
     path: str,
-    target: OneColumn | None = None,
+    target: str | None = None,
     node_labels: Sequence[str] | None = None,
     node_attributes: Sequence[str] | None = None,
     edge_labels: Sequence[str] | None = None,
@@ -37,20 +37,22 @@ def load_dgl_file(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
+    task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
-    """Load graphs written by ``dgl.save_graphs(path, graphs, {"label": classes})``.
+    """Load graphs written by ``dgl.save_graphs(path, graphs, {"label": targets})``.
 
     Args:
         path: The file.
-        target: Name of the tensor with the classes; default: the only tensor saved with the graphs.
+        target: Name of the tensor with the targets, (G,) or (G, T); default: the only tensor saved with the graphs.
         node_labels, node_attributes, edge_labels, edge_attributes: Fields to use, as in `GraphDataset.from_graphs`.
         edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the file.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions(edges, self_loops, node_features, use_edge_features)
+    options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
     columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     file = Path(path).expanduser()
     source = {
@@ -71,7 +73,7 @@ def read_dgl_file(
     try:
         _run_in_fork(partial(_load, path), max_bytes=2 * GIB + 50 * path.stat().st_size)
         graphs, tensors = _load(path)
-        return graphs_to_arrays(graphs, find_classes(tensors, target, need_labels), columns)
+        return graphs_to_arrays(graphs, find_tensor(tensors, target, need_labels), columns)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 

@@ -18,7 +18,7 @@ from egin_dgl.data.readers.columns import (
     stack_columns,
     to_numpy,
 )
-from egin_dgl.data.targets import classes_of_objects
+from egin_dgl.data.targets import all_classes, targets_of_objects
 from egin_dgl.errors import DataError
 
 # Fields of PyG's Data that are read by default; Data does not record which fields belong to nodes.
@@ -154,7 +154,7 @@ def graphs_to_arrays(
 ) -> GraphArrays:
     """Arrays of graphs of one library, or of SMILES strings; every DataError names graph and column.
 
-    Without `labels`, the classes are those of (graph, class) pairs, as DGL's datasets give them, or PyG's ``y``.
+    Without `labels`, the targets are those of (graph, label) pairs, as DGL's datasets give them, or PyG's ``y``.
     """
     graphs, columns = list(graphs), columns or select_columns()
     if not graphs:
@@ -181,8 +181,16 @@ def graphs_to_arrays(
     if labels is None and all(one.label is not None for one in read):
         labels = [one.label for one in read]
     arrays = concat_graphs(read, names, columns)
-    classes = None if labels is None else classes_of_objects(labels, names)
-    return replace(arrays, graph_labels=classes, smiles=tuple(graphs) if first == "SMILES string" else ())
+    targets = None if labels is None else targets_of_objects(labels, names)
+    width = 1 if targets is None else targets.shape[1]
+    return replace(
+        arrays,
+        targets=targets,
+        target_names=("label",) if width == 1 else tuple(f"label{i}" for i in range(width)),
+        # Integers are classes here, as everywhere in torch; a table of text does not tell them from whole numbers.
+        task="multiclass" if targets is not None and width == 1 and all_classes(targets) else "auto",
+        smiles=tuple(graphs) if first == "SMILES string" else (),
+    )
 
 
 def concat_graphs(

@@ -12,15 +12,15 @@ from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.graph_objects import concat_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
 from egin_dgl.data.readers.tables import Table, read_chunks, read_table
-from egin_dgl.data.targets import OneColumn, check_classes, read_classes
+from egin_dgl.data.targets import Target, read_targets
 from egin_dgl.errors import DataError, list_first
-from egin_dgl.options import Name, validate_options
+from egin_dgl.options import Name, TaskOption, validate_options
 
 
 def load_smiles(
     path: str,
     smiles: str = "smiles",
-    target: OneColumn = "label",
+    target: Target = "label",
     id: str | None = None,
     split_column: str | None = None,
     features: Literal["tu", "rich"] = "tu",
@@ -28,6 +28,7 @@ def load_smiles(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
+    task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
@@ -36,16 +37,17 @@ def load_smiles(
     Args:
         path: The table.
         smiles: Column of the SMILES strings.
-        target: Column of the class.
+        target: Column of the target, or a list of columns; an empty cell is a missing target.
         id: Column of the names; default: the column ``id`` if there is one, else line numbers.
         split_column: Column with train, validation or test, or with fold numbers.
         features: "tu" (atom symbol, bond type) or "rich" (also charge, hydrogens, chirality, rings, …).
         on_invalid: Molecules that RDKit cannot parse: "raise" an error or "skip" them with a warning.
         self_loops, node_features, use_edge_features: See `GraphOptions`.
+        task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the file.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions("as_given", self_loops, node_features, use_edge_features)
+    options = GraphOptions("as_given", self_loops, node_features, use_edge_features, task)
     columns: dict[str, Any] = {
         "smiles": smiles,
         "target": target,
@@ -67,7 +69,9 @@ def load_smiles(
 
 def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
     """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
-    names = [columns.get("smiles", "smiles"), columns.get("target", "label"), columns.get("id")]
+    target = columns.get("target", "label")
+    targets = [target] if isinstance(target, str) else target
+    names = [columns.get("smiles", "smiles"), *targets, columns.get("id")]
     for table in read_chunks(path, chunk_size):
         table = table.renamed(name for name in names if name)
         yield read_molecules(table, **columns, on_invalid="skip", need_labels=False)
@@ -76,7 +80,7 @@ def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[Graph
 def read_molecules(
     table: Table,
     smiles: str = "smiles",
-    target: str = "label",
+    target: Target = "label",
     id: str | None = None,
     split_column: str | None = None,
     features: str = "tu",
@@ -89,7 +93,7 @@ def read_molecules(
         return f"dataset.{name}" if need_labels else None  # the columns of a prediction are those of its run
 
     texts = table.column(smiles, option("smiles"))
-    classes = read_classes(table, target, need_labels)
+    targets, target_names = read_targets(table, target, need_labels)
     splits = None if split_column is None else table.filled_column(split_column, "dataset.split_column")
     if id is not None:
         ids = table.column(id, option("id"))
@@ -106,16 +110,17 @@ def read_molecules(
                 raise DataError(f"{reason}; correct it, or skip it with dataset.on_invalid=skip") from None
             skipped.append(reason)
     notes: tuple[str, ...] = ()
-    if need_labels and classes is not None:
+    if need_labels:
         if not rows:
             raise DataError(f"{table.path} lists no molecule that can be read")
-        check_classes(classes[rows], table.lines[rows], table.path, target)
         notes = (f"{len(skipped)} molecule(s) skipped: {list_first(skipped, '; ')}",) if skipped else ()
     return replace(
         concat_graphs(molecules, tuple(str(ids[row]) for row in rows)),
-        graph_labels=None if classes is None else classes[rows],
+        targets=None if targets is None else targets[rows],
+        target_names=target_names,
         splits=() if splits is None else tuple(splits[rows]),
         warnings=notes,
         smiles=tuple(texts[rows]),
         skipped=tuple(skipped),
+        lines=tuple(table.lines[rows].tolist()),
     )

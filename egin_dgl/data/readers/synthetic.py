@@ -70,7 +70,8 @@ def bonds(
         src=both_ways[0],
         dst=both_ways[1],
         graphs=int(graphs),
-        graph_labels=np.arange(graphs) % 2,
+        targets=(np.arange(graphs) % 2).astype(object)[:, None],
+        task="multiclass",
         nodes=RawColumns(labels=np.concatenate(atoms)[:, None]),
         edges=RawColumns(labels=bond_labels),
     )

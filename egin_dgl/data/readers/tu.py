@@ -21,7 +21,7 @@ from egin_dgl.data.readers.columns import MAX_EXACT, MAX_FLOAT, NUMBER
 from egin_dgl.data.readers.raw_files import RawFiles
 from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
 from egin_dgl.errors import DataError
-from egin_dgl.options import Count, Directory, ListOf, Name, Url, validate_options
+from egin_dgl.options import Count, Directory, ListOf, Name, TaskOption, Url, validate_options
 
 WIDTHS = {"A": 2, "graph_indicator": 1, "graph_labels": 1}  # columns; the other tables have any number
 
@@ -43,6 +43,7 @@ def load_tu(
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
     use_edge_features: bool = True,
+    task: TaskOption = "auto",
     expect: Expected | None = None,
     cache: bool = True,
 ) -> GraphDataset:
@@ -53,10 +54,11 @@ def load_tu(
         root: Directory with NAME/, NAME/raw/ or NAME.zip; default: EGIN_DATA_ROOT. See `find_raw` for the search path.
         url: Where NAME.zip is downloaded from if it is not found; None forbids it.
         edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        task: What the targets stand for; see `GraphOptions`.
         expect: Required sizes (graphs, classes, node_dim, edge_dim), to detect other files of the same name.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions(edges, self_loops, node_features, use_edge_features)
+    options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
     validate_options(load_tu, {"expect": expect})
     raw = find_raw(name, root, url)
     try:
@@ -109,7 +111,8 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
         src=src,
         dst=dst,
         graphs=len(present),
-        graph_labels=labels if labels is None else labels[present - 1],
+        targets=None if labels is None else labels[present - 1, None].astype(object),
+        task="multiclass",  # by definition of the format
         nodes=_columns(raw, "node", nodes, "graph_indicator"),
         edges=_columns(raw, "edge", len(src), "A"),
         ids=tuple(map(str, present.tolist())),

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.metrics import MAIN, METRICS
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import ProtocolResult
 from egin_dgl.evaluation.statistics import PairedTest, holm, paired_test
 from egin_dgl.reporting.formatting import protocol_label, unit_of
@@ -104,7 +104,7 @@ def comparison_table(comparisons: Sequence[ModelComparison]) -> TextTable:
 
 
 def compare_models(
-    pivot: Pivot, first: str, second: str, protocol: str, metric: str = MAIN.name
+    pivot: Pivot, first: str, second: str, protocol: str, metric: str = "accuracy"
 ) -> list[ModelComparison]:
     """Compare two models, named by their options or as in tables, on every dataset that has both."""
     ones, others = find_model(pivot, first), find_model(pivot, second)

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from rich.console import Console
 
 from egin_dgl.errors import ConfigError, escape_control
-from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.evaluation.protocols import PROTOCOLS
 from egin_dgl.files import atomic_path, write_text
 from egin_dgl.reporting.formatting import PERCENT, format_range
@@ -35,7 +34,7 @@ class Report:
 def make_report(
     runs: Sequence[Run],
     protocol: str | None = None,
-    metric: str = MAIN.name,
+    metric: str | None = None,
     paper: bool = False,
     compared: tuple[str, str] | None = None,
 ) -> Report:
@@ -52,7 +51,7 @@ def make_report(
     if compared and not tables:
         raise ConfigError(f"no fold of any run is finished: {' and '.join(compared)} cannot be compared")
     if compared:
-        texts += [comparison_table(compare_models(t.pivot, *compared, t.protocol, metric)) for t in tables]
+        texts += [comparison_table(compare_models(t.pivot, *compared, t.protocol, t.metric)) for t in tables]
     return Report(tables, texts, [run for run in runs if not run.complete])
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.history import FoldResult, best_validation_record
-from egin_dgl.evaluation.metrics import MAIN, METRICS
 from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
 from egin_dgl.runs.settings import flatten_settings
+from egin_dgl.tasks import Multiclass, Task, task_of_metric
 
 ABSENT = "–"
 # Settings in which the runs of a group may differ. The location of the data does not matter: its hash is compared.
@@ -91,17 +91,25 @@ class RunGroup:
         best = [best_validation_record(result.history).monitor_score for result in self.results.values()]
         return mean_std(best)["mean"] if self.validation else None
 
-    def score(self, protocol: str, metric: str = MAIN.name) -> ProtocolResult | None:
+    @property
+    def task(self) -> type[Task]:
+        """The task of the dataset; multiclass until a fold is finished."""
+        results = list(self.results.values())
+        return task_of_metric(results[0].history[0].metric) if results else Multiclass
+
+    def score(self, protocol: str, metric: str) -> ProtocolResult | None:
         """A metric at the epochs of a protocol, on the folds where it is defined; None if on none."""
-        result = self.protocols.get(protocol)
-        if result is None or metric == MAIN.name:
+        result, function = self.protocols.get(protocol), self.task.metrics.get(metric)
+        if result is None or function is None:
+            return None
+        if metric == self.task.main().name:
             return result
-        if METRICS[metric].is_loss and self.is_kernel:  # decision values are no log-probabilities
+        if function.needs_probabilities and self.is_kernel:  # decision values are no log-probabilities
             return None
         epochs = [slice(epoch - 1, epoch) for epoch in result.epochs or ()]
         epochs += [slice(-last, None) for last in result.averaged or ()]  # a protocol has one of the two
         values = [
-            float(np.mean([METRICS[metric](logits, fold.test_labels) for logits in fold.test_logits[chosen]]))
+            float(np.mean([function(logits, fold.test_labels) for logits in fold.test_logits[chosen]]))
             for fold, chosen in zip(self.results.values(), epochs, strict=True)
         ]
         defined = tuple(value for value in values if value == value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.evaluation.metrics import MAIN, METRICS
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult, headline
 from egin_dgl.reporting.formatting import (
     EPOCH_CHOICE,
@@ -153,7 +153,7 @@ class ResultTable:
         how = EPOCH_CHOICE[self.protocol][0].format(averaged=format_range(averaged))
         absent = [cell.group for cell in cells if cell.group.complete and cell.score is None]
         others = sorted({headline(group.protocols) for group in absent if not group.protocols[self.protocol]})
-        no_losses = METRICS[self.metric].is_loss and any(group.is_kernel for group in absent)
+        no_losses = METRICS[self.metric].needs_probabilities and any(group.is_kernel for group in absent)
         undefined = sum(len(group.results) - len(score.per_fold) for group, score in scored)
         seeds = [len(group.seeds) for group in pivot.groups]
         repeated = sum(group.repeated for group in pivot.groups)
@@ -196,14 +196,17 @@ class ResultTable:
 
 
 def result_tables(
-    runs: Sequence[Run], protocol: str | None = None, metric: str = MAIN.name, paper: bool = False
+    runs: Sequence[Run], protocol: str | None = None, metric: str | None = None, paper: bool = False
 ) -> list[ResultTable]:
-    """One table, or with protocol "all" one for each protocol that any run has; none if no fold is finished."""
-    if metric not in METRICS:
+    """One table for each main metric of the runs, or of one metric; none if no fold is finished.
+
+    With protocol "all" there is one for each protocol that any run has. Runs of a task without the metric are left out.
+    """
+    if metric not in (None, *METRICS):
         raise ConfigError(f"no metric {metric!r}; valid: {', '.join(METRICS)}")
     if protocol not in (None, "all", *PROTOCOLS):
         raise ConfigError(f"no protocol {protocol!r}; valid: {', '.join(PROTOCOLS)}, all")
-    if paper and metric != MAIN.name:
+    if paper and metric not in (None, "accuracy"):
         raise ConfigError("the paper has accuracies only: leave out --paper or --metric")
     groups = group_runs(runs)
     present = [name for name in PROTOCOLS if any(group.protocols.get(name) for group in groups)]
@@ -213,5 +216,10 @@ def result_tables(
         raise ConfigError(f"no run has the protocol {protocol}; valid here: {', '.join(present)}")
     default = "selected" if "selected" in present else "common_epoch"
     chosen = present if protocol == "all" else [protocol or default]
-    pivot = pivot_groups(groups)
-    return [ResultTable(pivot, name, metric, paper) for name in chosen]
+    by_metric: dict[str, list[RunGroup]] = {}
+    for group in groups:
+        name = metric or group.task.main().name
+        if name in group.task.metrics:
+            by_metric.setdefault(name, []).append(group)
+    pivots = {name: pivot_groups(own) for name, own in by_metric.items()}
+    return [ResultTable(pivot, one, name, paper) for name, pivot in pivots.items() for one in chosen]

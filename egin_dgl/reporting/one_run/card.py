@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from egin_dgl import reproducibility
-from egin_dgl.evaluation.metrics import MAIN
 from egin_dgl.files import write_text
-from egin_dgl.reporting.formatting import PERCENT
+from egin_dgl.reporting.formatting import unit_of
 from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows
 from egin_dgl.runs.run_dir import RunDir, is_described
 from egin_dgl.runs.schemas import Summary, read_object
+from egin_dgl.tasks import TASKS
 
 MAX_LISTED = 50  # skipped molecules; summary.json has all
 CARD = """# {model} on {dataset}
@@ -140,15 +140,18 @@ def split_text(settings: dict) -> str:
 
 def score_lines(summary: dict) -> list[str]:
     """All protocols, the headline first, and the other metrics by it."""
-    head, rows = summary["headline"], protocol_rows(summary)
+    head, rows, main = summary["headline"], protocol_rows(summary), summary["metric"]
+    unit = unit_of(main)
     lines = [
-        f"| protocol | test {MAIN.name}, % | 95 % CI | {choice_name(summary)} chosen on |",
+        f"| protocol | test {main}{unit.remark} | 95 % CI | {choice_name(summary)} chosen on |",
         "|---|---:|---:|---|",
     ]
     for name in dict.fromkeys([head, *rows]):
         value, interval, _, chosen_on = rows[name]
         lines.append(f"| {name} | {value} | {interval} | {chosen_on} |")
-    lines += [f"| majority class | {PERCENT.text(summary['majority_accuracy'])} | | |", ""]
+    if summary["baseline"] is not None:
+        lines.append(f"| {TASKS[summary['task']].baseline} | {unit.text(summary['baseline'])} | | |")
+    lines.append("")
     means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
     return [*lines, f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from egin_dgl.evaluation.history import History
-from egin_dgl.evaluation.metrics import MAIN
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.evaluation.history import FoldResult, History
+from egin_dgl.evaluation.summary import confusion_counts
 from egin_dgl.reporting.one_run.terminal import headline_label, over_folds
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import flatten_settings
@@ -21,21 +22,21 @@ def publish(
     run: RunDir,
     summary: dict,
     settings: dict,
-    histories: Sequence[History],
-    counts: np.ndarray,
-    class_names: Sequence[str],
+    results: Sequence[FoldResult],
+    info: DatasetInfo,
     keep_folds: bool = False,
 ) -> None:
-    """Write curves.png, confusion.png and events, then summary.json.
+    """Write curves.png, for classes confusion.png, and events, then summary.json.
 
     TensorBoard shows one run; with `keep_folds` each fold as well.
     """
     title = f"{summary['model']} on {summary['dataset']}"
+    histories = [result.history for result in results]
     folds_text = f"mean ± std {over_folds(summary)}" if len(histories) > 1 else over_folds(summary)
-    figures = {
-        "curves": curves_figure(histories, f"{title}, {folds_text}"),
-        "confusion": confusion_figure(counts, class_names, f"{title}, test sets, {headline_label(summary)}"),
-    }
+    figures = {"curves": curves_figure(histories, f"{title}, {folds_text}")}
+    if info.class_names:
+        caption = f"{title}, test sets, {headline_label(summary)}"
+        figures["confusion"] = confusion_figure(confusion_counts(results), info.class_names, caption)
     pictures = {name: run.save_picture(name, figure) for name, figure in figures.items()}
     folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
     log_run(run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures)
@@ -66,8 +67,9 @@ def final_metrics(summary: dict) -> dict[str, float]:
         name: "optimistic" if result["optimistic"] else "final" if name == summary["headline"] else "last"
         for name, result in results.items()
     }
-    found = {f"{MAIN.name} ({kinds[name]})/{name}": result["mean"] for name, result in results.items()}
-    means = {name: value["mean"] for name, value in summary["metrics"].items() if name != MAIN.name}
+    main = summary["metric"]
+    found = {f"{main} ({kinds[name]})/{name}": result["mean"] for name, result in results.items()}
+    means = {name: value["mean"] for name, value in summary["metrics"].items() if name != main}
     kind = kinds[summary["headline"]]
     return found | {f"{kind}/{name}": mean for name, mean in means.items() if mean is not None}
 
@@ -79,7 +81,10 @@ def curves_figure(histories: Sequence[History], title: str) -> Figure:
     epochs = min(len(history) for history in histories)
     kernel = histories[0][0].C is not None
     steps = [record.C if kernel else record.epoch for record in histories[0][:epochs]]
-    labels = {"loss": "cross-entropy of decision values" if kernel else "loss", MAIN.name: MAIN.name}
+    labels = {
+        "loss": "cross-entropy of decision values" if kernel else "loss",
+        "score": histories[0][0].metric,
+    }
     for axes, (quantity, label) in zip(figure.subplots(1, 2), labels.items(), strict=True):
         for split, (name, color) in SPLITS.items():
             curves = [[getattr(r, f"{split}_{quantity}") for r in history[:epochs]] for history in histories]

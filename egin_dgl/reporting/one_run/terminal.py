@@ -5,8 +5,8 @@ from collections import Counter
 from rich.box import SIMPLE
 from rich.table import Table
 
-from egin_dgl.evaluation.metrics import MAIN
-from egin_dgl.reporting.formatting import EPOCH_CHOICE, PERCENT, format_range, protocol_label
+from egin_dgl.reporting.formatting import EPOCH_CHOICE, PERCENT, format_range, protocol_label, unit_of
+from egin_dgl.tasks import TASKS
 
 
 def summary_table(summary: dict, width: int = 80) -> Table:
@@ -15,12 +15,14 @@ def summary_table(summary: dict, width: int = 80) -> Table:
     The table has no borders and fits 60 columns; below 80 columns it has less padding.
     """
     single, wide = summary["folds"] == 1, width >= 80  # one fold has no standard deviation and interval
-    title = f"{summary['model']} on {summary['dataset']}: test {MAIN.name} {over_folds(summary)}"
+    main = summary["metric"]
+    unit = unit_of(main)
+    title = f"{summary['model']} on {summary['dataset']}: test {main}{unit.remark} {over_folds(summary)}"
     padding = (0, 1) if wide else (0, 0)
     table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=padding)
     choice = choice_name(summary)
     table.add_column("protocol", no_wrap=True)
-    headers = [f"{MAIN.name}, %"] if single else ["mean ± std, %", "95 % CI"]
+    headers = [main] if single else ["mean ± std", "95 % CI"]
     for header in (*headers, choice):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column(f"{choice} chosen on")
@@ -29,21 +31,23 @@ def summary_table(summary: dict, width: int = 80) -> Table:
         style = "bold" if name == summary["headline"] else optimistic
         table.add_row(name, value, *([] if single else [interval]), chosen, chosen_on, style=style)
     table.add_section()
-    table.add_row("majority class", PERCENT.text(summary["majority_accuracy"]))
+    if summary["baseline"] is not None:
+        table.add_row(TASKS[summary["task"]].baseline, unit.text(summary["baseline"]))
     return table
 
 
 def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
-    """Value, interval clipped to 0 to 100 %, epoch or C, and how it was chosen, of each protocol that has a result."""
-    rows = {}
+    """Value, interval (fractions clipped to 0 to 100 %), epoch or C, and how it was chosen, of each protocol that has a result."""
+    rows, unit = {}, unit_of(summary["metric"])
     for name, result in summary["protocols"].items():
         if result is None:
             continue
-        value, interval = PERCENT.text(result["mean"]), ""
+        value, interval = unit.text(result["mean"]), ""
         if result["interval"]:
             low, high = result["interval"]
-            value = PERCENT.mean_std(result["mean"], result["std"])
-            interval = f"{PERCENT.text(max(0, low))} – {PERCENT.text(min(1, high))}"
+            low, high = (max(0, low), min(1, high)) if unit is PERCENT else (low, high)
+            value = unit.mean_std(result["mean"], result["std"])
+            interval = f"{unit.text(low)} – {unit.text(high)}"
         chosen = as_list(result.get(choice_name(summary), []))
         averaged = format_range(as_list(result.get("averaged", [])))
         text = "each" if len(chosen) > 1 else format_range(chosen)
@@ -75,7 +79,7 @@ def headline_label(summary: dict) -> str:
 
 def metrics_line(summary: dict) -> str:
     """The other metrics by the headline protocol, and the settings, or C, chosen per fold."""
-    means = {name: value["mean"] for name, value in summary["metrics"].items() if name != MAIN.name}
+    means = {name: value["mean"] for name, value in summary["metrics"].items() if name != summary["metric"]}
     found = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items() if mean is not None)
     penalties = as_list(summary["protocols"][summary["headline"]].get("C", []))
     by_fold = summary.get("chosen", []) + [{"C": f"{C:g}"} for C in penalties if len(penalties) > 1]

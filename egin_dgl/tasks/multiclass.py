@@ -1,0 +1,68 @@
+"""Multiclass classification: every graph has one of two or more classes."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.evaluation.metrics import MULTICLASS
+from egin_dgl.options import Loss
+from egin_dgl.tasks.task import Task, format_numbers, names_of
+
+
+@dataclass(frozen=True, eq=False)
+class Multiclass(Task):
+    r"""Cross entropy of softmax(logits); labels (B,) are numbers of classes, -1 where unknown.
+
+    .. math:: L = -\frac{\sum_i w_{y_i} \log p_{i, y_i}}{\sum_i w_{y_i}}, \quad p_i = \mathrm{softmax}(z_i)
+    """
+
+    name = "multiclass"
+    metrics = MULTICLASS
+    baseline = "majority class"
+
+    weights: Tensor | None = field(default=None, repr=False)  # (classes,)
+
+    @classmethod
+    def fit(
+        cls, labels: Tensor, info: DatasetInfo, loss: Loss = "auto", balanced: bool = False
+    ) -> "Multiclass":
+        return cls(balanced_class_weights(labels, info.classes) if balanced else None)
+
+    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
+        return cross_entropy(outputs, labels, self.weights if weighted else None)
+
+    @classmethod
+    def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
+        return (logits.double() / (temperature or 1.0)).softmax(dim=-1)
+
+    @classmethod
+    def decide(cls, logits: Tensor) -> Tensor:
+        return logits.argmax(dim=-1)
+
+    @classmethod
+    def constant(cls, labels: Tensor, info: DatasetInfo) -> Tensor:
+        return labels.bincount(minlength=info.classes).double().log()[None]
+
+    @classmethod
+    def columns(cls, info: DatasetInfo) -> tuple[list[str], list[str]]:
+        return ["label"], ["predicted", *(f"p_{name}" for name in info.class_names)]
+
+    @classmethod
+    def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:
+        return names_of([int(label)], info.class_names)
+
+    @classmethod
+    def predicted_cells(cls, prediction: Tensor, info: DatasetInfo) -> list[str]:
+        return [info.class_names[int(prediction.argmax())], *format_numbers(prediction)]
+
+
+def balanced_class_weights(labels: Tensor, classes: int) -> Tensor:
+    """w_c = n / (C n_c) for the C classes that occur, 0 for others: all classes have the same total weight."""
+    counts = torch.bincount(labels, minlength=classes).float()
+    present = counts > 0
+    weights = torch.zeros(classes, device=labels.device)
+    weights[present] = len(labels) / (present.sum() * counts[present])
+    return weights

@@ -1,0 +1,81 @@
+"""Multilabel classification: several properties of a graph, each present, absent or unknown."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.evaluation.metrics import MULTILABEL
+from egin_dgl.options import Loss
+from egin_dgl.tasks.task import Task, format_numbers, masked_mean, per_target
+
+
+@dataclass(frozen=True, eq=False)
+class Multilabel(Task):
+    r"""Binary cross entropy of sigmoid(logits), the mean over the known labels; labels (B, T) are 0, 1 or NaN.
+
+    .. math:: L = -\frac{\sum_{it} k_{it} w_{it} \, [y_{it} \log p_{it} + (1 - y_{it}) \log (1 - p_{it})]}{\sum_{it} k_{it}},
+       \quad p = \sigma(z), \quad k_{it} = 1 \text{ where the label is known, else } 0
+
+    With balanced weights :math:`w_{it} = n_t / (2 n_{t, y_{it}})`: both classes of a target have the same total weight.
+    """
+
+    name = "multilabel"
+    metrics = MULTILABEL
+    baseline = "base rates"
+
+    weights: Tensor | None = field(default=None, repr=False)  # (2, T), of absent and present labels
+
+    @classmethod
+    def fit(
+        cls, labels: Tensor, info: DatasetInfo, loss: Loss = "auto", balanced: bool = False
+    ) -> "Multilabel":
+        return cls(balanced_label_weights(labels) if balanced else None)
+
+    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
+        known = ~labels.isnan()
+        truth = torch.where(known, labels, 0.0).to(outputs.dtype)
+        losses = binary_cross_entropy_with_logits(outputs, truth, reduction="none")
+        if weighted and self.weights is not None:
+            losses = losses * torch.where(truth > 0, self.weights[1], self.weights[0]).to(losses.dtype)
+        return masked_mean(losses, known)
+
+    @classmethod
+    def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
+        return (logits.double() / (temperature or 1.0)).sigmoid()
+
+    @classmethod
+    def decide(cls, logits: Tensor) -> Tensor:
+        return (logits > 0).long()
+
+    @classmethod
+    def constant(cls, labels: Tensor, info: DatasetInfo) -> Tensor:
+        """Log-odds of the base rates, with one more label of each kind, so that they are finite."""
+        absent, present = count_labels(labels) + 1
+        return (present / absent).log()[None]
+
+    @classmethod
+    def columns(cls, info: DatasetInfo) -> tuple[list[str], list[str]]:
+        return per_target("label", info), per_target("p", info)
+
+    @classmethod
+    def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:
+        return format_numbers(label)
+
+    @classmethod
+    def predicted_cells(cls, prediction: Tensor, info: DatasetInfo) -> list[str]:
+        return format_numbers(prediction)
+
+
+def count_labels(labels: Tensor) -> Tensor:
+    """Graphs whose label is 0, and is 1: (2, T) float64."""
+    return torch.stack([(labels == value).sum(dim=0) for value in (0, 1)]).double()
+
+
+def balanced_label_weights(labels: Tensor) -> Tensor:
+    """w_{t, y} = n_t / (2 n_{t, y}) for labels that occur, 0 for others: (2, T)."""
+    counts = count_labels(labels)
+    weights = counts.sum(dim=0) / (2 * counts)
+    return torch.where(counts > 0, weights, 0.0).float()
