@@ -97,8 +97,9 @@ class RunGroup:
         results = list(self.results.values())
         return task_of_metric(results[0].history[0].metric) if results else Multiclass
 
-    def score(self, protocol: str, metric: str) -> ProtocolResult | None:
-        """A metric at the epochs of a protocol, on the folds where it is defined; None if on none."""
+    def score(self, protocol: str, metric: str | None = None) -> ProtocolResult | None:
+        """A metric, by default the main one, at the epochs of a protocol, on the folds where it is defined; None if on none."""
+        metric = metric or self.task.main().name
         result, function = self.protocols.get(protocol), self.task.metrics.get(metric)
         if result is None or function is None:
             return None
