@@ -2,11 +2,12 @@
 
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
-from running import SMALL
+from running import SCRIPT, SMALL
 
 from egin_dgl.cli.main import main
 
@@ -37,6 +38,9 @@ def fail(capsys, monkeypatch, tmp_path):
             ["model.hiden_dim=3"],
             r"there is no option 'model.hiden_dim'; valid in model: .*\(did you mean hidden_dim\?\)",
         ),
+        (["modle.x=3"], r"there is no option 'modle'; valid: cv, dataset, .*\(did you mean model\?\)"),
+        (["hydra.swep.dir=x"], r"there is no option 'hydra.swep'; valid in hydra: .*mean sweep\?"),
+        (["seed.x=3"], r"there is no option 'seed.x'$"),
         (["cv=nested", "cv.grid={nothing: 1}"], r"Could not override 'cv.grid'"),
         (["dataset=tu"], r"Missing mandatory value: dataset.name"),
         (["dataset=bonds", "model.dropout=nan"], r"model.dropout must be a finite number, got nan"),
@@ -71,6 +75,15 @@ def test_a_known_error_is_one_line(fail, options, message, tmp_path, monkeypatch
 )
 def test_errors_of_other_commands(fail, arguments, message):
     assert re.match(f"error: {message}", fail(*arguments))
+
+
+def test_a_misspelt_option_waits_for_no_slow_import(unwatched):
+    command = [sys.executable, "-X", "importtime", SCRIPT, "modle=egin"]
+    with unwatched():  # it is refused
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    loaded = set(re.findall(r"\| +(\w+)$", done.stderr, re.MULTILINE))
+    assert "did you mean model?" in done.stderr and "hydra" in loaded
+    assert not loaded & {"torch", "dgl", "numpy", "pandas", "scipy", "pydantic", "rich", "matplotlib"}
 
 
 def test_help_of_every_command_lists_its_options(capsys, monkeypatch):
