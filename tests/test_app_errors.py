@@ -1,5 +1,6 @@
 """Known errors of the command line are one line on stderr and exit code 1."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -75,6 +76,17 @@ def test_a_known_error_is_one_line(fail, options, message, tmp_path, monkeypatch
 )
 def test_errors_of_other_commands(fail, arguments, message):
     assert re.match(f"error: {message}", fail(*arguments))
+
+
+def test_what_cannot_be_a_directory_is_refused_before_any_work(fail, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    for out in ("pipe", "file", "file/new", "link"):
+        message = f"error: cannot write to the directory {out}: {out.split('/')[0]} is not a directory"
+        assert fail("explain", "run=nowhere", "input=y", "graph=1", f"out={out}") == message
+        assert fail("table", ".", "--out", out) == message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
 
 
 def test_a_misspelt_option_waits_for_no_slow_import(unwatched):
