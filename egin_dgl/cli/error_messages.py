@@ -8,7 +8,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import QuotedString, Sweep
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError
 
@@ -79,6 +79,8 @@ def parse_value(override: str) -> Any:
 def explain(error: Exception) -> str:
     """An error of Hydra in one line, with the valid options where one is wrong."""
     text = str(error)
+    if isinstance(error, OverrideParseException):
+        return f"{error.override!r} is not OPTION=VALUE: quote special characters, as in OPTION='\"VALUE\"'"
     if match := re.search(r"Could not find 'hydra/((?:launcher|sweeper)/(\w+)[\w/]*)'", text):
         option, plugin = match[1].replace("/", "=", 1), PLUGINS.get(match[2], "")
         if plugin and installed_version(plugin.split()[0]) == "not installed":
