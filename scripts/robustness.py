@@ -41,7 +41,7 @@ Attempt = Callable[[int, Random], object]  # raises an exception if the app fell
 @dataclass(frozen=True)
 class Attack:
     title: str
-    count: int  # default number of attempts; 0: all that there are
+    count: int  # default number of attempts
     prepare: Callable[[Path, Path], Attempt]  # from a finished run and a directory to write to
 
 
@@ -87,7 +87,7 @@ ATTACKS = {
         "mutated files of runs and sweeps: resume, refit, predict, table", 100, attack_directories
     ),
     "bits": Attack("flipped bits of a finished run: resume, predict", 100, attack_bits),
-    "foreign": Attack("directories that name code, places and URLs", 100, attack_foreign),
+    "foreign": Attack("directories that name code, places and URLs", 116, attack_foreign),
     "options": Attack("nonsense on the command line", 60, attack_options),
     "killed": Attack("killed runs, resumed", 4, attack_killed),
 }

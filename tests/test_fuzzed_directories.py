@@ -7,7 +7,7 @@ import pytest
 from attacks.attempts import Fall
 from attacks.directories import FILES, MutatedDirectories
 
-COUNTS = pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
+COUNTS = pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.slow)])
 
 
 @COUNTS

@@ -6,6 +6,7 @@ import time
 import pytest
 import robustness
 from attacks.attempts import Fall, attempt
+from attacks.foreign import ForeignDirectories
 
 from egin_dgl.errors import ConfigError
 
@@ -41,6 +42,10 @@ def test_a_few_attempts_of_each_attack_hold(small_run, tmp_path):
     assert {name: (one.tried, one.falls) for name, one in outcomes.items()} == {
         name: (count, {}) for name, count in counts.items()
     }
+
+
+def test_every_foreign_directory_is_tried_by_default(small_run, tmp_path):
+    assert len(ForeignDirectories(small_run, tmp_path)) == robustness.ATTACKS["foreign"].count
 
 
 def test_falls_are_listed_with_how_to_repeat_them(monkeypatch, tmp_path, capsys):
