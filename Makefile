@@ -37,8 +37,9 @@ train: $(READY)
 test: $(READY)
 	@$(PY) -m pytest -m "not slow" $(ARGS)
 
+# Slow tests of one file share little, and those of the documents would keep one core busy long after the other.
 test-all: test
-	@$(PY) -m pytest -m slow $(ARGS)
+	@$(PY) -m pytest -m slow --dist worksteal $(ARGS)
 
 # .ci/run omits `here`, which make test covers.
 test-machines: $(MACHINES:%=test-on-%)

@@ -26,7 +26,7 @@ from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, FoldResult, History
 from egin_dgl.files import write_bytes, write_text
-from egin_dgl.runs.schemas import CHECKSUM
+from egin_dgl.runs.json_files import CHECKSUM
 from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
