@@ -32,7 +32,7 @@ def fail(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_e"),
+        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_c_eps, egin_e"),
         (
             ["model.hiden_dim=3"],
             r"there is no option 'model.hiden_dim'; valid in model: .*\(did you mean hidden_dim\?\)",
@@ -43,7 +43,7 @@ def fail(capsys, monkeypatch, tmp_path):
         (["cv=paper", "dataset=bonds", "trainer.patience=3"], r"trainer.patience needs a validation"),
         (["dataset=bonds", "~model"], r"model is missing: choose one by model=NAME"),
         (["=5"], r"'=5' names no option: write OPTION=VALUE"),
-        (["model=5"], r"model must be one of .*egin, egin_c, egin_e.*, got '5'"),
+        (["model=5"], r"model must be one of .*egin, egin_c, egin_c_eps, egin_e.*, got '5'"),
         (["-m", "hydra/launcher=submitit_slurm"], r"hydra/launcher=submitit_slurm needs SLURM"),
     ],
 )
