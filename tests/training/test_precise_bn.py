@@ -154,6 +154,7 @@ def test_batches_are_bounded_when_graphs_are_sorted_by_size(monkeypatch, sample)
         (EGINC, {"learn_eps": True, "mlp_dropout": 0.3}, "validation"),
         (EGINE, {"readout": "mean", "mlp_layers": 3}, "test"),
         (EGINE, {"learn_eps": True}, "nothing"),
+        (EGINM, {"learn_eps": True}, "test"),
         (GIN, {}, "validation"),
     ],
 )
