@@ -8,7 +8,7 @@ from egin_dgl.data.splits import load_folds
 from egin_dgl.ewl import refine
 from egin_dgl.runs.run_dir import RunDir
 
-VARIANTS = [("egin", "true"), ("egin_c", "false"), ("egin_e", "true")]
+VARIANTS = [("egin", "true"), ("egin_c", "false"), ("egin_e", "true"), ("egin_m", "false")]
 
 
 @pytest.mark.parametrize(("model", "eps"), VARIANTS)

@@ -34,7 +34,7 @@ def fail(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_e"),
+        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_c_eps, egin_e"),
         (
             ["model.hiden_dim=3"],
             r"there is no option 'model.hiden_dim'; valid in model: .*\(did you mean hidden_dim\?\)",
@@ -51,7 +51,7 @@ def fail(capsys, monkeypatch, tmp_path):
         (["dataset.path=a{b"], r"'dataset.path=a\{b' is not OPTION=VALUE"),
         (["-m", "dataset=bonds", "model.num_layers=x"], r"the only job: model.num_layers must be .*no job"),
         (["=5"], r"'=5' names no option: write OPTION=VALUE"),
-        (["model=5"], r"model must be one of .*egin, egin_c, egin_e.*, got '5'"),
+        (["model=5"], r"model must be one of .*egin, egin_c, egin_c_eps, egin_e.*, got '5'"),
         (["-m", "hydra/launcher=submitit_slurm"], r"hydra/launcher=submitit_slurm needs SLURM"),
     ],
 )

@@ -121,7 +121,7 @@ def test_other_commands_parse(command, composed):
 
 
 def is_slow(block):
-    trains = block.long or block.name == "zoo" or (block.runs and block.name not in TRAINED_HERE)
+    trains = block.long or block.name in ("zoo", "pairs") or (block.runs and block.name not in TRAINED_HERE)
     return trains and not block.same_layout_as
 
 

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from egin_dgl.data.loader import Batch
 from egin_dgl.fast.dedup import find_distinct_rows
 from egin_dgl.fast.fused_blocks import find_norm_blocks
-from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork
-from egin_dgl.fast.layers import FastLayer, find_fast_layer, has_hooks, is_overridden
+from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork, FusedTupleLayer
+from egin_dgl.fast.layers import FastEGINM, FastLayer, find_fast_layer, has_hooks, is_overridden
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, TrainStep
@@ -87,8 +87,13 @@ class AcceleratedModel:
         if any(type(head) is not nn.Linear for head in model.heads):
             return None
         pairs = zip(self.layers, model.norms, strict=True)
-        layers = [FusedLayer(layer, find_norm_blocks(layer.mlp, norm, training)) for layer, norm in pairs]
+        layers = [fuse_layer(layer, norm, training) for layer, norm in pairs]
         return FusedNetwork(model, layers) if all(layer.blocks for layer in layers) else None
+
+
+def fuse_layer(layer: FastLayer, norm: nn.Module, training: bool) -> FusedLayer:
+    kind = FusedTupleLayer if isinstance(layer, FastEGINM) else FusedLayer
+    return kind(layer, find_norm_blocks(layer.mlp, norm, training), training)
 
 
 def has_gradient_hooks(weight: Tensor) -> bool:

@@ -4,6 +4,7 @@ N nodes, E directed edges j → i. Sums over a neighborhood include the node its
 """
 
 from functools import cached_property
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -15,6 +16,16 @@ from egin_dgl.fast.sparse_matrix import MatrixPair
 
 MAX_EDGE_TYPES = 64  # up to this many distinct edge vectors, their counts around each node are stored
 NEAR_COMPLETE = 0.75  # from this share of connected pairs on, the complement has fewer entries to sum
+
+
+class TupleMatrices(NamedTuple):
+    """What the T distinct node-edge tuples of a dataset consist of, and where they are summed."""
+
+    nodes: MatrixPair  # (T, N): the node of each tuple
+    vectors: MatrixPair  # (T, V): its edge vector
+    void: MatrixPair  # (N, T): the tuple (i, δ) of each node
+    total: MatrixPair  # (N, T): the tuples of a node, (i, δ) among them
+    counts: Tensor  # (N, 1): how many these are
 
 
 class Constants:
@@ -85,21 +96,46 @@ class Constants:
         return table, counts
 
     @cached_property
-    def graphwise_edge_types(self) -> tuple[Tensor, Offsets, MatrixPair]:
-        """Where they are many: the distinct edge vectors of each graph, with δ = 0, (V, Q), and their offsets; and a matrix
-        with a row for each node and a column for each vector of the graph, δ being that of the node itself."""
+    def edge_vectors(self) -> tuple[Tensor, Offsets, Tensor]:
+        """The distinct edge vectors of each graph, with δ = 0, (V, Q), and their offsets; and the number of the vector of each
+        edge, then of the void edge of each node, (E + N,)."""
         table, edge_type = distinct_rows(self.edge_feats)
         table = torch.cat([table, table.new_zeros(1, table.shape[1])])
         graphs = torch.arange(len(self.edges.on_host) - 1, device=edge_type.device)
         # Sorted by graph, then by vector: those of the edges, then δ of each node.
         edge_keys = self.edges.repeat(graphs) * len(table) + edge_type
         node_keys = self.nodes.repeat(graphs) * len(table) + len(table) - 1
-        keys, column = torch.unique(torch.cat([edge_keys, node_keys]), return_inverse=True)
+        keys, number = torch.unique(torch.cat([edge_keys, node_keys]), return_inverse=True)
         counts = (keys // len(table)).bincount(minlength=len(graphs))
         offsets = Offsets(torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
+        return table[keys % len(table)], offsets, number
+
+    @cached_property
+    def graphwise_edge_types(self) -> tuple[Tensor, Offsets, MatrixPair]:
+        """Where they are many: `edge_vectors` and their offsets; and a matrix with a row for each node and a column for each
+        vector of the graph, δ being that of the node itself."""
+        vectors, offsets, number = self.edge_vectors
         row = torch.cat([self.dst, self.node_ids])
-        matrix = MatrixPair.from_entries(row, column, None, self.nodes, offsets)
-        return table[keys % len(table)], offsets, matrix
+        return vectors, offsets, MatrixPair.from_entries(row, number, None, self.nodes, offsets)
+
+    @cached_property
+    def tuples(self) -> TupleMatrices:
+        """The T distinct tuples of a source node and an edge vector, with (j, δ) of every node j."""
+        _, vectors, number = self.edge_vectors
+        source = torch.cat([self.src, self.node_ids])
+        keys, tuple_of = torch.unique(source * vectors.total + number, return_inverse=True)  # sorted by node
+        node, vector = keys // vectors.total, keys % vectors.total
+        last = node.bincount(minlength=self.nodes.total).cumsum(0)
+        offsets = Offsets(torch.cat([last.new_zeros(1), last])[self.nodes.on_device])
+        rows, of_node = torch.arange(len(keys), device=keys.device), tuple_of[len(self.src) :]
+        target = torch.cat([self.dst, self.node_ids])
+        return TupleMatrices(
+            nodes=MatrixPair.from_entries(rows, node, None, offsets, self.nodes),
+            vectors=MatrixPair.from_entries(rows, vector, None, offsets, vectors),
+            void=MatrixPair.from_entries(self.node_ids, of_node, None, self.nodes, offsets),
+            total=MatrixPair.from_entries(target, tuple_of, None, self.nodes, offsets),
+            counts=target.bincount(minlength=self.nodes.total).to(self.edge_feats.dtype).unsqueeze(1),
+        )
 
 
 _CONSTANTS: WeakKeyDictionary[GraphDataset, Constants] = WeakKeyDictionary()

@@ -19,7 +19,7 @@ from egin_dgl.ewl.refinement import refine
 from egin_dgl.fast.constants import distinct_rows
 from egin_dgl.fast.layers import LayerInputs
 from egin_dgl.fast.sparse_matrix import CSR
-from egin_dgl.fast.sparse_sums import BatchSums, LinearMap, multiply
+from egin_dgl.fast.sparse_sums import BatchSums, BatchTuples, LinearMap, multiply
 
 MAX_SHARE = 0.75  # with a larger share of distinct rows, all rows are computed
 
@@ -39,29 +39,61 @@ class DistinctRows:
 
     depths: list[DepthRows]
     # By id of the matrix over nodes, which is held so that its id is not reused.
-    _matrices: dict[tuple[int, int], tuple[CSR, CSR]] = field(default_factory=dict)
+    _inputs: dict[tuple[int, int], tuple[CSR, LayerInputs]] = field(default_factory=dict)
 
     def layer_inputs(self, inputs: LayerInputs, depth: int) -> LayerInputs:
         """Sums from the rows of the previous depth to those of `depth`, instead of sums over nodes."""
-        assert inputs.neighbor_sum.csr is not None, "these sums are no sparse matrix"
-        nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
-        csr = self.deduplicate(inputs.neighbor_sum.csr, depth)
+        csr, nodes = inputs.neighbor_sum.csr, self.depths[depth].nodes
+        assert csr is not None, "these sums are no sparse matrix"
+        if (id(csr), depth) not in self._inputs:
+            made = (
+                self.deduplicate(csr, depth) if inputs.tuples is None else self.tuples(inputs.tuples, depth)
+            )
+            self._inputs[id(csr), depth] = csr, made
         edge_part = None if inputs.edge_part is None else inputs.edge_part.index_select(0, nodes)
-        return LayerInputs(LinearMap(partial(multiply, csr), no_gradient), edge_part, previous[nodes])
+        return self._inputs[id(csr), depth][1]._replace(edge_part=edge_part)
 
-    def deduplicate(self, csr: CSR, depth: int) -> CSR:
-        """The rows of a matrix over nodes that belong to the distinct rows of a depth."""
-        key = id(csr), depth
-        if key not in self._matrices:
-            nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
-            groups = len(csr.starts) // len(previous)  # rows of the matrix per node
-            chosen = (nodes.unsqueeze(1) * groups + torch.arange(groups, device=nodes.device)).flatten()
-            offsets = torch.cat([csr.starts, csr.starts.new_full((1,), len(csr.columns))])
-            positions, lengths = row_positions(offsets.long(), chosen)
-            columns = previous[csr.columns.long()[positions]]
-            weights = None if csr.weights is None else csr.weights[positions]
-            self._matrices[key] = csr, CSR((lengths.cumsum(0) - lengths).int(), columns, weights)
-        return self._matrices[key][1]
+    def deduplicate(self, csr: CSR, depth: int) -> LayerInputs:
+        """The sums by a matrix over nodes."""
+        nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
+        return LayerInputs(summing(choose_rows(csr, nodes, len(previous), previous)), None, previous[nodes])
+
+    def tuples(self, tuples: BatchTuples, depth: int) -> LayerInputs:
+        """The sums over tuples, of which those of equal rows and equal edge vectors are one."""
+        nodes, previous = self.depths[depth].nodes, self.depths[depth - 1].row
+        table, vector = distinct_rows(tuples.edge_vectors)
+        pairs = tuples.nodes(previous).long() * len(table) + tuples.vectors(vector)
+        keys, number = torch.unique(pairs, return_inverse=True)
+        assert tuples.total.csr is not None
+        total = summing(choose_rows(tuples.total.csr, nodes, len(previous), number.int()))
+        made = BatchTuples(
+            nodes=choosing(keys // len(table)),
+            vectors=choosing(keys % len(table)),
+            void=choosing(tuples.void(number)[nodes]),
+            total=total,
+            counts=tuples.counts[nodes],
+            edge_vectors=table,
+        )
+        return LayerInputs(total, None, tuples=made)
+
+
+def choose_rows(csr: CSR, nodes: Tensor, num_nodes: int, renumber: Tensor) -> CSR:
+    """The rows of some nodes in a matrix with one or several rows for each of `num_nodes`, with its columns renumbered."""
+    groups = len(csr.starts) // num_nodes
+    chosen = (nodes.unsqueeze(1) * groups + torch.arange(groups, device=nodes.device)).flatten()
+    offsets = torch.cat([csr.starts, csr.starts.new_full((1,), len(csr.columns))])
+    positions, lengths = row_positions(offsets.long(), chosen)
+    columns = renumber[csr.columns.long()[positions]]
+    weights = None if csr.weights is None else csr.weights[positions]
+    return CSR((lengths.cumsum(0) - lengths).int(), columns, weights)
+
+
+def summing(csr: CSR) -> LinearMap:
+    return LinearMap(partial(multiply, csr), no_gradient)
+
+
+def choosing(rows: Tensor) -> LinearMap:
+    return LinearMap(lambda x: x.index_select(0, rows), no_gradient)
 
 
 def no_gradient(grad: Tensor) -> Tensor:

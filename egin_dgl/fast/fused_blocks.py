@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from egin_dgl.fast.layers import FastEGINE, FastLayer
+from egin_dgl.fast.layers import FastEGINE, FastLayer, is_rowwise
 from egin_dgl.fast.sparse_sums import BatchSums
 from egin_dgl.layers import MLP
 from egin_dgl.layers.mlp import BatchNorm
@@ -137,7 +137,7 @@ class StackedEdgeMLPs:
         if not all(type(layer) is FastEGINE and not layer.has_eps for layer in layers):
             return None
         mlps = [layer.layer.edge_mlp for layer in layers]
-        if not all(type(mlp) is MLP and all(map(is_stackable, mlp)) for mlp in mlps):
+        if not all(type(mlp) is MLP and all(map(is_rowwise, mlp)) for mlp in mlps):
             return None
         shapes = {tuple(linear.weight.shape for linear in linears(mlp)) for mlp in mlps}
         return cls(mlps) if len(shapes) == 1 else None
@@ -182,10 +182,6 @@ class StackedEdgeMLPs:
     def join(self, h: Tensor) -> Tensor:
         """(M, V, D) -> (V, M · D)."""
         return h.transpose(0, 1).flatten(1)
-
-
-def is_stackable(step: nn.Module) -> bool:
-    return type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
 
 
 def linears(mlp: MLP) -> list[nn.Linear]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from egin_dgl.fast.dedup import DistinctRows
 from egin_dgl.fast.fused_blocks import NormBlock, StackedEdgeMLPs, accumulate
-from egin_dgl.fast.layers import FastLayer, LayerInputs
+from egin_dgl.fast.layers import FastEGINM, FastLayer, LayerInputs
 from egin_dgl.fast.sparse_sums import BatchSums, multiply
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn
@@ -25,12 +25,21 @@ BlockForward = Callable[[NormBlock, Tensor, int], Tensor]
 class FusedLayer:
     """A sum over neighbors and the blocks after it: (N, D) -> (N, H)."""
 
-    def __init__(self, layer: FastLayer, blocks: list[NormBlock]):
-        self.layer, self.blocks = layer, blocks
+    def __init__(self, layer: FastLayer, blocks: list[NormBlock], training: bool):
+        self.layer, self.blocks, self.training = layer, blocks, training
 
     def forward(
         self, h: Tensor, inputs: LayerInputs, forward_block: BlockForward = NormBlock.forward
     ) -> Tensor:
+        x, groups = self.aggregate(h, inputs)
+        first, *others = self.blocks
+        x = forward_block(first, x, groups)
+        for block in others:
+            x = forward_block(block, x, 1)
+        return x
+
+    def aggregate(self, h: Tensor, inputs: LayerInputs) -> tuple[Tensor, int]:
+        """What the first block receives, and in how many groups its columns are."""
         summed = inputs.neighbor_sum.apply(h)
         h_self = h if inputs.self_rows is None else h.index_select(0, inputs.self_rows)
         groups = len(summed) // len(h_self)
@@ -40,21 +49,23 @@ class FusedLayer:
         self.saved = h, inputs, groups, x.shape[1]
         if inputs.edge_part is not None:
             x = torch.cat([x, inputs.edge_part], dim=1)
-        first, *others = self.blocks
-        x = forward_block(first, x, groups)
-        for block in others:
-            x = forward_block(block, x, 1)
-        return x
+        return x, groups
 
     def backward(
         self, grad: Tensor, needs_input: bool, learns_edges: bool
     ) -> tuple[Tensor | None, Tensor | None]:
         """Accumulate the gradients of the parameters, and return those of h and of the edge part where needed."""
-        h, inputs, groups, dim = self.saved
         first, *others = self.blocks
         for block in reversed(others):
             grad = block.grad_input(block.backward(grad))
-        grad_linear = first.backward(grad)
+        return self.aggregate_backward(first.backward(grad), needs_input, learns_edges)
+
+    def aggregate_backward(
+        self, grad_linear: Tensor, needs_input: bool, learns_edges: bool
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """From the gradient of x W^T in the first block to those that `backward` returns."""
+        h, inputs, groups, dim = self.saved
+        first = self.blocks[0]
         grad_h = grad_edges = None
         if needs_input or self.layer.has_eps or learns_edges:
             grad_x = first.grad_input(grad_linear, None if learns_edges else dim)
@@ -67,6 +78,27 @@ class FusedLayer:
                 accumulate(eps, (grad_self * h).sum().view_as(eps))
                 grad_h = None if grad_h is None else grad_h.add_(eps * grad_self)
         return grad_h, grad_edges
+
+
+class FusedTupleLayer(FusedLayer):
+    """A sum of MLP₂ over node-edge tuples, differentiated by autograd, and the blocks after it."""
+
+    layer: FastEGINM
+
+    def aggregate(self, h: Tensor, inputs: LayerInputs) -> tuple[Tensor, int]:
+        assert inputs.tuples is not None
+        with torch.set_grad_enabled(self.training):
+            self.leaf = h.detach().requires_grad_()
+            self.summed = self.layer.sum_tuples(self.leaf, inputs.tuples)
+        return self.summed.detach(), 1
+
+    def aggregate_backward(
+        self, grad_linear: Tensor, needs_input: bool, learns_edges: bool
+    ) -> tuple[Tensor | None, Tensor | None]:
+        self.summed.backward(self.blocks[0].grad_input(grad_linear))
+        grad_h = self.leaf.grad if needs_input else None
+        del self.summed, self.leaf
+        return grad_h, None
 
 
 class FusedHeads:

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
-from egin_dgl.fast.sparse_sums import BatchSums, LinearMap
-from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv
+from egin_dgl.fast.sparse_sums import BatchSums, BatchTuples, LinearMap
+from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
 from egin_dgl.models.gin import GINLayer
 
 
@@ -17,6 +18,7 @@ class LayerInputs(NamedTuple):
     neighbor_sum: LinearMap  # S
     edge_part: Tensor | None  # c
     self_rows: Tensor | None = None  # the row of each node itself in h, where it is not the same row
+    tuples: BatchTuples | None = None  # what is summed instead, where S is a sum of tuples
 
 
 class FastLayer:
@@ -45,6 +47,10 @@ class FastLayer:
     def edge_part(self, sums: BatchSums) -> Tensor | None:
         """c: (N, R)."""
         return None
+
+    def applies(self) -> bool:
+        """Whether this computes the layer as it is now."""
+        return not any(map(has_hooks, self.bypassed))
 
     def inputs(self, sums: BatchSums) -> LayerInputs:
         return LayerInputs(self.neighbor_sum(sums), self.edge_part(sums))
@@ -106,13 +112,57 @@ class FastEGINE(FastLayer):
         return total
 
 
+@register(EGINMConv)
+class FastEGINM(FastLayer):
+    r"""MLP₂ on the distinct tuples, its first and last linear map on nodes.
+
+    .. math:: MLP_2(h_j, e_{ij}) = W_2\,f(W_h h_j + W_e e_{ij} + b) + b_2
+
+    W_h is applied to nodes, W_e to distinct edge vectors, W_2 to sums over neighbors. What is computed for each tuple is f.
+    """
+
+    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
+        return [self.layer, *self.layer.tuple_mlp.modules()], self.layer.mlp, self.layer.eps
+
+    def applies(self) -> bool:
+        tuple_mlp = self.layer.tuple_mlp
+        return super().applies() and type(tuple_mlp) is MLP and all(map(is_rowwise, tuple_mlp))
+
+    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+        return sums.tuples.total
+
+    def inputs(self, sums: BatchSums) -> LayerInputs:
+        return LayerInputs(sums.tuples.total, None, tuples=sums.tuples)
+
+    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+        return self.mlp(self.sum_tuples(h, sums.tuples))
+
+    def sum_tuples(self, h: Tensor, tuples: BatchTuples) -> Tensor:
+        """(1 + ε) MLP₂(h_i, δ) + Σ_j MLP₂(h_j, e_ij): (N, D) -> (N, M)."""
+        first, *between = self.layer.tuple_mlp
+        weight_h, weight_e = first.weight.tensor_split([h.shape[1]], dim=1)
+        vectors = linear(tuples.edge_vectors, weight_e, first.bias)
+        rows = tuples.nodes(linear(h, weight_h)) + tuples.vectors(vectors)
+        for step in between[:-1]:
+            rows = step(rows)
+        total, counts = tuples.total(rows), tuples.counts
+        if self.has_eps:
+            total, counts = total + self.eps * tuples.void(rows), counts + self.eps
+        return total if not between else linear(total, between[-1].weight) + counts * between[-1].bias
+
+
+def is_rowwise(step: nn.Module) -> bool:
+    """Whether a step of an MLP computes each row by itself, and equal rows alike."""
+    return type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
+
+
 def find_fast_layer(layer: nn.Module) -> FastLayer | None:
     """The layer as a `FastLayer`; None if its class is not registered, redefines the layer, or has hooks."""
     base = next((base for base in type(layer).__mro__ if base in REGISTRY), None)
     if base is None or is_overridden(layer, base, *REGISTRY[base].definition):
         return None
     fast_layer = REGISTRY[base](layer)
-    return None if any(map(has_hooks, fast_layer.bypassed)) else fast_layer
+    return fast_layer if fast_layer.applies() else None
 
 
 def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:

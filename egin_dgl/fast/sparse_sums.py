@@ -41,6 +41,11 @@ class LinearMap(NamedTuple):
     def from_csr(cls, csr: CSR, transpose: CSR) -> "LinearMap":
         return cls(lambda x: multiply(csr, x), lambda grad: multiply(transpose, grad), csr)
 
+    @classmethod
+    def select(cls, csr: CSR, transpose: CSR) -> "LinearMap":
+        """For a matrix with a single one in each row."""
+        return cls(lambda x: x.index_select(0, csr.columns), lambda grad: multiply(transpose, grad), csr)
+
     def __call__(self, x: Tensor) -> Tensor:
         """S x, differentiable."""
         return LinearMapFunction.apply(x, self)
@@ -57,6 +62,17 @@ class LinearMapFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):
         return ctx.linear_map.apply_transpose(grad.contiguous()), None
+
+
+class BatchTuples(NamedTuple):
+    """The T distinct node-edge tuples of a batch: node and edge vector of each, and sums of tuples around each node."""
+
+    nodes: LinearMap  # (N, D) -> (T, D)
+    vectors: LinearMap  # (V, D) -> (T, D)
+    void: LinearMap  # (T, D) -> (N, D): (i, δ) of each node
+    total: LinearMap  # (T, D) -> (N, D): Σ over (i, δ) and (j, e_ij)
+    counts: Tensor  # (N, 1) tuples in that sum
+    edge_vectors: Tensor  # (V, Q)
 
 
 class BatchSums:
@@ -129,6 +145,20 @@ class BatchSums:
             return LinearMap(lambda x: counts @ x, lambda grad: counts.t() @ grad), table
         vectors, offsets, matrix = self.constants.graphwise_edge_types
         return self.linear_map(matrix), self.chunk.rows(vectors, offsets, self.number)
+
+    @cached_property
+    def tuples(self) -> BatchTuples:
+        """The node-edge tuples, each computed once wherever it is summed."""
+        constants = self.constants.tuples
+        edge_vectors, offsets, _ = self.constants.edge_vectors
+        return BatchTuples(
+            nodes=LinearMap.select(*self.csrs(constants.nodes)),
+            vectors=LinearMap.select(*self.csrs(constants.vectors)),
+            void=LinearMap.select(*self.csrs(constants.void)),
+            total=self.linear_map(constants.total),
+            counts=self.node_rows(constants.counts),
+            edge_vectors=self.chunk.rows(edge_vectors, offsets, self.number),
+        )
 
 
 _SUMS: WeakKeyDictionary[Batch, BatchSums] = WeakKeyDictionary()

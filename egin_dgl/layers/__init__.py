@@ -5,7 +5,7 @@
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
-from egin_dgl.layers.egin import EGINCConv, EGINConv, EGINEConv
+from egin_dgl.layers.egin import EGINCConv, EGINConv, EGINEConv, EGINMConv
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv
 from egin_dgl.layers.gated_gcn import GatedGCNConv
 from egin_dgl.layers.mlp import MLP
@@ -15,6 +15,7 @@ __all__ = [
     "EGINCConv",
     "EGINConv",
     "EGINEConv",
+    "EGINMConv",
     "EGNNAConv",
     "EGNNCConv",
     "GatedGCNConv",

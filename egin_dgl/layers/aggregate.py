@@ -39,6 +39,14 @@ def sum_cross(graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
     return sum_weighted(graph, h.unsqueeze(-1), e.unsqueeze(-2)).flatten(1)
 
 
+def source_feats(graph: DGLGraph, h: Tensor) -> Tensor:
+    """h_j of each edge j → i: (N, D) -> (E, D)."""
+    with graph.local_scope(), torch.autocast(graph.device.type, enabled=False):
+        graph.ndata["h"] = at_least_float32(h)
+        graph.apply_edges(fn.copy_u("h", "h_src"))
+        return graph.edata["h_src"]
+
+
 def sum_messages(
     graph: DGLGraph, message: Callable, h: Tensor | None = None, e: Tensor | None = None
 ) -> Tensor:

@@ -1,18 +1,18 @@
-"""The three layers of "Edged Weisfeiler-Lehman Algorithm" (Yue, Liu, Zhang, Qu, ICANN 2024).
+"""The three layers of "Edged Weisfeiler-Lehman Algorithm" (Yue, Liu, Zhang, Qu, ICANN 2024), and EGIN-M.
 
-A node j and the edge to it form a node-edge tuple (h_j, e_ij). The node i itself joins with the void edge δ = 0 (EGIN, EGIN-E)
-or the unit edge ψ = 1 (EGIN-C), scaled by 1 + ε.
+A node j and the edge to it form a node-edge tuple (h_j, e_ij). The node i itself joins with the void edge δ = 0 (EGIN, EGIN-E,
+EGIN-M) or the unit edge ψ = 1 (EGIN-C), scaled by 1 + ε.
 """
 
 import torch
 from dgl import DGLGraph
 from torch import Tensor, nn
 
-from egin_dgl.layers.aggregate import at_least_float32, sum_cross, sum_edges, sum_neighbors
+from egin_dgl.layers.aggregate import at_least_float32, source_feats, sum_cross, sum_edges, sum_neighbors
 
 
 class EdgedConv(nn.Module):
-    """Base of the three layers: an MLP after the sum, and ε, learned or fixed at zero."""
+    """Base of the layers: an MLP after the sum, and ε, learned or fixed at zero."""
 
     eps: Tensor
 
@@ -106,3 +106,39 @@ class EGINEConv(EdgedConv):
         h_self = (1 + self.eps) * at_least_float32(h)
         e_self = (1 + self.eps) * at_least_float32(self.edge_mlp(void))
         return self.mlp(torch.cat([h_self + neighbor_sum, e_self + edge_sum], dim=-1))
+
+
+class EGINMConv(EdgedConv):
+    r"""EGIN-M layer: an MLP of each tuple before the sum, which makes the sum injective on multisets of tuples.
+
+    .. math:: h_i' = MLP_1\{(1+\epsilon)\,MLP_2(h_i, \delta) + \sum_{j \in N(i)} MLP_2(h_j, e_{ij})\}
+
+    The paper proves its power for such a function of tuples, and then sums the tuples themselves, which loses the edge that
+    leads to each neighbor. MLP₂ needs two linear maps or more: with one, the sum is that of EGIN. It has no batch
+    normalisation: (h_i, δ) and (h_j, e_ij) must pass the same function, statistics over edges would weight nodes by their
+    degree, and equal tuples may be computed once only if no row depends on the others.
+
+    Args:
+        mlp: MLP₁, M -> H.
+        tuple_mlp: MLP₂, D + Q -> M.
+        learn_eps: learn ε, which is zero otherwise. Default: False.
+
+    Shapes: h (N, D), e (E, Q) -> (N, H).
+
+    Example:
+        >>> import dgl
+        >>> from egin_dgl.layers import MLP
+        >>> conv = EGINMConv(nn.Linear(32, 64), MLP(7 + 4, 32, 32, norm="none"))
+        >>> conv(dgl.rand_graph(3, 6), torch.rand(3, 7), torch.rand(6, 4)).shape
+        torch.Size([3, 64])
+    """
+
+    def __init__(self, mlp: nn.Module, tuple_mlp: nn.Module, learn_eps: bool = False):
+        super().__init__(mlp, learn_eps)
+        self.tuple_mlp = tuple_mlp
+
+    def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
+        void = e.new_zeros(len(h), e.shape[-1])
+        own = self.tuple_mlp(torch.cat([at_least_float32(h), void], dim=-1))
+        messages = self.tuple_mlp(torch.cat([source_feats(graph, h), e], dim=-1))
+        return self.mlp((1 + self.eps) * at_least_float32(own) + sum_edges(graph, messages))

@@ -8,9 +8,9 @@ from egin_dgl.data import bonds, load_tu
 from egin_dgl.data.loader import assemble
 from egin_dgl.fast import accelerate, dedup
 from egin_dgl.fast.sparse_sums import batch_sums
-from egin_dgl.models import EGIN, EGINC, EGINE, GIN
+from egin_dgl.models import EGIN, EGINC, EGINE, EGINM, GIN
 
-every_model = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE])
+every_model = pytest.mark.parametrize("make", [GIN, EGIN, EGINC, EGINE, EGINM])
 
 
 def with_two_node_types(data):

@@ -4,7 +4,7 @@ import dgl
 import pytest
 import torch
 
-from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
+from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
 
 D, Q, R, H = 5, 3, 4, 6
 
@@ -27,6 +27,8 @@ def make_layer(kind, learn_eps=True):
         conv = EGINConv(MLP(D + Q, H, H), learn_eps)
     elif kind == "egin_c":
         conv = EGINCConv(MLP(D * Q, H, H), learn_eps)
+    elif kind == "egin_m":
+        conv = EGINMConv(MLP(R, H, H), MLP(D + Q, R, R, norm="none"), learn_eps)
     else:
         conv = EGINEConv(MLP(D + R, H, H), MLP(Q, R, R, norm="none"), learn_eps)
     if learn_eps:
@@ -65,12 +67,25 @@ def dense_egin_e(conv, graph, h, e):
     return conv.mlp(torch.stack(rows))
 
 
+def dense_egin_m(conv, graph, h, e):
+    def message(h_j, e_ij):
+        return conv.tuple_mlp(torch.cat([h_j, e_ij]).unsqueeze(0))[0]
+
+    rows = []
+    for i in range(graph.num_nodes()):
+        total = (1 + conv.eps) * message(h[i], torch.zeros(Q, dtype=h.dtype))  # MLP₂(h_i, δ)
+        for j, edge in zip(*neighbors(graph, i), strict=True):
+            total = total + message(h[j], e[edge])
+        rows.append(total)
+    return conv.mlp(torch.stack(rows))
+
+
 def neighbors(graph, i):
     src, _, edges = graph.in_edges(i, form="all")
     return src.tolist(), edges.tolist()
 
 
-DENSE = {"egin": dense_egin, "egin_c": dense_egin_c, "egin_e": dense_egin_e}
+DENSE = {"egin": dense_egin, "egin_c": dense_egin_c, "egin_e": dense_egin_e, "egin_m": dense_egin_m}
 KINDS = pytest.mark.parametrize("kind", DENSE)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from egin_dgl.data import bonds, load_tu
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.data.splits import Split
-from egin_dgl.models import EGIN, EGINC, EGINE, GIN, PNA, GatedGCN
+from egin_dgl.models import EGIN, EGINC, EGINE, EGINM, GIN, PNA, GatedGCN
 from egin_dgl.training import precise_bn
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.evaluator import Evaluator, compute_logits
@@ -20,7 +20,7 @@ from egin_dgl.training.options import TrainerOptions
 from egin_dgl.training.precise_bn import Moments, bounded_batches, sample_batch, update_bn_stats
 
 OPTIONS = TrainerOptions()
-MODELS = {"EGIN-E": EGINE, "GatedGCN": GatedGCN, "PNA": PNA}
+MODELS = {"EGIN-E": EGINE, "EGIN-M": EGINM, "GatedGCN": GatedGCN, "PNA": PNA}
 
 
 def call(model, batch):
@@ -154,6 +154,7 @@ def test_batches_are_bounded_when_graphs_are_sorted_by_size(monkeypatch, sample)
         (EGINC, {"learn_eps": True, "mlp_dropout": 0.3}, "validation"),
         (EGINE, {"readout": "mean", "mlp_layers": 3}, "test"),
         (EGINE, {"learn_eps": True}, "nothing"),
+        (EGINM, {"learn_eps": True}, "test"),
         (GIN, {}, "validation"),
     ],
 )
