@@ -139,5 +139,5 @@ def check_finite(logits: Tensor, epoch: int) -> None:
 
 def diverged(reason: str) -> TrainingError:
     return TrainingError(
-        f"{reason}: lower optimizer.lr, set trainer.clip_grad_norm=1, or trainer.standardize=true for attributes of large values"
+        f"{reason}: lower optimizer.lr, set trainer.clip_grad_norm=1, or trainer.standardize=auto for attributes of large values"
     )

@@ -57,7 +57,7 @@ def test_every_transform_and_protocol_computes_the_logits_of_its_run(trained, na
 def test_standardized_attributes_give_the_logits_of_the_run(run_here, tmp_path):
     """Cuneiform has continuous node and edge attributes."""
     small = ("model.hidden_dim=8", "cv.k=3", *SHORT)
-    run_here(tmp_path, "dataset=cuneiform", "trainer.standardize=true", *small)
+    run_here(tmp_path, "dataset=cuneiform", *small)
     run = check_logits(tmp_path, load_tu("Cuneiform"))
     assert run.folds[0].transforms
 
