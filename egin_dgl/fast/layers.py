@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from egin_dgl.fast.sparse_sums import BatchSums, LinearMap
+from egin_dgl.fast.sparse_sums import LinearMap, Sums
 from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv
 from egin_dgl.models.gin import GINLayer
 
@@ -16,7 +16,6 @@ class LayerInputs(NamedTuple):
 
     neighbor_sum: LinearMap  # S
     edge_part: Tensor | None  # c
-    self_rows: Tensor | None = None  # the row of each node itself in h, where it is not the same row
 
 
 class FastLayer:
@@ -38,18 +37,18 @@ class FastLayer:
         """The modules that `forward` does not call, the MLP, and ε."""
         return [self.layer], self.layer.mlp, self.layer.eps
 
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         """S. It may have several rows per node, one after another."""
         return sums.self_and_neighbors
 
-    def edge_part(self, sums: BatchSums) -> Tensor | None:
+    def edge_part(self, sums: Sums) -> Tensor | None:
         """c: (N, R)."""
         return None
 
-    def inputs(self, sums: BatchSums) -> LayerInputs:
+    def inputs(self, sums: Sums) -> LayerInputs:
         return LayerInputs(self.neighbor_sum(sums), self.edge_part(sums))
 
-    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+    def forward(self, sums: Sums, h: Tensor) -> Tensor:
         """(N, D) -> (N, H)."""
         summed = self.neighbor_sum(sums)(h).view(len(h), -1, h.shape[1])
         if self.has_eps:
@@ -85,19 +84,19 @@ class FastGIN(FastLayer):
 
 @register(EGINConv)
 class FastEGIN(FastLayer):
-    def edge_part(self, sums: BatchSums) -> Tensor:
+    def edge_part(self, sums: Sums) -> Tensor:
         return sums.edge_sums
 
 
 @register(EGINCConv)
 class FastEGINC(FastLayer):
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         return sums.cross_products
 
 
 @register(EGINEConv)
 class FastEGINE(FastLayer):
-    def edge_part(self, sums: BatchSums) -> Tensor:
+    def edge_part(self, sums: Sums) -> Tensor:
         edge_sum, vectors = sums.edge_types  # with the void edge once, as in (1 + ε) MLP₂(δ)
         edge_mlp = self.layer.edge_mlp
         total = edge_sum(edge_mlp(vectors))

@@ -19,7 +19,10 @@ from torch import Tensor, nn
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import ChainLoader, GraphLoader
 
-MAX_ROWS = 2**18  # nodes and edges of a batch
+MAX_ROWS = 2**18  # nodes and edges of a batch, and of a sample
+MAX_PASS_ROWS = (
+    2**22
+)  # nodes and edges that one pass takes, about 1 GB; statistics of more are those of a sample
 Batches: TypeAlias = GraphLoader | ChainLoader | Sequence
 
 
@@ -95,30 +98,37 @@ def update_bn_stats(model: nn.Module, batches: Batches, call: Callable[[nn.Modul
             hook.remove()
 
 
-def bounded_batches(dataset: GraphDataset, graphs: Indices) -> ChainLoader:
-    """The graphs in order, in batches of at most MAX_ROWS nodes and edges, or of a single larger graph."""
+def bounded_batches(dataset: GraphDataset, graphs: Indices, max_rows: int | None = None) -> ChainLoader:
+    """The graphs in order, in batches of at most `max_rows` nodes and edges, or of a single larger graph.
+
+    Default: MAX_ROWS.
+    """
     indices = torch.as_tensor(graphs, dtype=torch.int64)
-    lengths = list(chunk_lengths(row_counts(dataset, indices)))
+    lengths = list(chunk_lengths(row_counts(dataset, indices), max_rows or MAX_ROWS))
     return ChainLoader([GraphLoader(dataset, chunk, len(chunk)) for chunk in indices.split(lengths)])
 
 
-def sample_batch(dataset: GraphDataset, graphs: Indices, generator: torch.Generator) -> ChainLoader:
-    """One such batch of graphs drawn at random, in their order."""
+def sample_graphs(
+    dataset: GraphDataset, graphs: Indices, max_rows: int, generator: torch.Generator
+) -> Tensor:
+    """All graphs, or where these have more than `max_rows` nodes and edges as many drawn at random; in their order."""
     indices = torch.as_tensor(graphs, dtype=torch.int64)
+    if int(row_counts(dataset, indices).sum()) <= max_rows:
+        return indices
     shuffled = indices[torch.randperm(len(indices), generator=generator)]
-    length = next(chunk_lengths(row_counts(dataset, shuffled)), 0)
-    return bounded_batches(dataset, shuffled[:length].sort().values)
+    length = next(chunk_lengths(row_counts(dataset, shuffled), max_rows))
+    return shuffled[:length].sort().values
 
 
 def row_counts(dataset: GraphDataset, graphs: Tensor) -> Tensor:
     return (dataset.node_offsets.diff() + dataset.edge_offsets.diff()).cpu()[graphs]
 
 
-def chunk_lengths(sizes: Tensor) -> Iterator[int]:
-    """Cut sizes (G,) into consecutive chunks whose sum is at most MAX_ROWS, or that are a single larger element."""
+def chunk_lengths(sizes: Tensor, max_rows: int) -> Iterator[int]:
+    """Cut sizes (G,) into consecutive chunks whose sum is at most `max_rows`, or that are a single larger element."""
     ends = sizes.cumsum(0)
     start = before = 0
     while start < len(sizes):
-        end = max(start + 1, int(torch.searchsorted(ends, before + MAX_ROWS, right=True)))
+        end = max(start + 1, int(torch.searchsorted(ends, before + max_rows, right=True)))
         yield end - start
         start, before = end, int(ends[end - 1])
