@@ -1,4 +1,4 @@
-"""The summary of a run, protocols, metrics and calibration over all folds, and its predictions of test graphs."""
+"""The summary of a run, protocols and metrics over all folds, and its predictions of test graphs."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from egin_dgl.data.splits import Split
-from egin_dgl.evaluation.calibration import fold_temperature, probabilities, summarize_calibration
+from egin_dgl.evaluation.calibration import held_out_temperatures, probabilities
 from egin_dgl.evaluation.history import FoldResult, best_validation_record, selected_record
 from egin_dgl.evaluation.metrics import LOSSES, compute_all_metrics, confusion
 from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs, headline
@@ -49,7 +49,6 @@ def summarize(results: Sequence[FoldResult], k: int, validation: bool) -> dict:
         "headline": headline(protocols),
         "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
         "metrics": {name: mean_std([fold[name] for fold in metrics]) for name in metrics[0]},
-        "calibration": summarize_calibration(results),
         "validation_score": mean_std(best)["mean"],
     }
     if any(result.chosen for result in results):
@@ -96,8 +95,8 @@ def mean_std(values: Sequence[float]) -> dict:
 
 def test_predictions(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> Iterator[Prediction]:
     """One prediction per test graph and fold, by the model that the fold saved."""
-    for result in results:
-        record, temperature = selected_record(result.history), fold_temperature(result)
+    for result, temperature in zip(results, held_out_temperatures(results, splits), strict=True):
+        record = selected_record(result.history)
         how = "validation" if record.has_validation else ("last" if record.C is None else "middle C")
         rows = probabilities(result.test_logits[record.epoch - 1], temperature)
         graphs = splits[result.fold].test

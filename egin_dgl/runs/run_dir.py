@@ -33,6 +33,7 @@ from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, escape_control, escape_strings
 from egin_dgl.files import atomic_path, remove_temporary_files, storage_errors, write_text
 from egin_dgl.runs.schemas import (
+    Calibrated,
     RefitSummary,
     RunRecord,
     RunSummary,
@@ -179,6 +180,13 @@ class RunDir:
             log.warning("%s; what can be made from the folds is made again", escape_control(error))
             return None
         return escape_strings(summary)  # it is printed
+
+    def load_temperature(self) -> float | None:
+        """Return the temperature of all folds; None if the run is unfinished, has no validation sets, or is a refit."""
+        if not self.summary.exists():
+            return None
+        calibration = read_object(self.summary, Calibrated).get("calibration")
+        return calibration and calibration["temperature"]
 
     def checksums(self) -> dict[str, int]:
         """The checksum of each file that a finished run vouches for, by its name."""

@@ -114,6 +114,16 @@ class RefitEntry(Entries):
     temperature: Number
 
 
+class CalibrationEntry(Entries):
+    temperature: Annotated[float, Field(gt=0, lt=1e6)]
+
+
+class Calibrated(Entries):
+    """summary.json, of which only this is needed"""
+
+    calibration: NotRequired[CalibrationEntry | None]
+
+
 class Summary(Entries):
     """summary.json"""
 
@@ -146,6 +156,7 @@ class CrossValidation(Summary):
     holdout: bool
     majority_accuracy: float
     chosen: NotRequired[list[Options]]
+    calibration: CalibrationEntry | None
 
 
 class RefitSummary(Summary):
