@@ -3,14 +3,16 @@ r"""Precise BN: BatchNorm statistics of all training rows for the weights that a
 .. math:: \mu = \tfrac1n \sum_r x_r, \quad \sigma^2 = \tfrac1n \sum_r (x_r - \mu)^2
 
 over the n rows (nodes or edges) of the training set, where the input of each layer is computed with the precise
-statistics of the layers before it, without dropout. If the training set fits in one batch, one pass sets all layers, each
-when its input arrives. Otherwise each pass over all batches sets the next layer: memory is bounded by a batch, and the
-result depends on neither their sizes nor their order. `torch.optim.swa_utils.update_bn` needs one pass, but averages
-the variances of batches around their own means, under layers whose statistics still change.
+statistics of the layers before it, without dropout. One forward pass sets all layers: the pass of each batch pauses at a
+layer until the inputs of all batches have arrived there, so the result depends on neither their sizes nor their order. What is
+kept is one activation per row. `torch.optim.swa_utils.update_bn` averages the variances of batches around their own
+means, under layers whose statistics still change.
+
+Accelerated models have a faster pass, `fast/precise_pass.py`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -18,6 +20,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import ChainLoader, GraphLoader
+from egin_dgl.training.coroutine import Coroutine
 
 MAX_ROWS = 2**18  # nodes and edges of a batch, and of a sample
 MAX_PASS_ROWS = (
@@ -52,50 +55,50 @@ class Moments:
             layer.running_var.copy_(self.squares / self.count)
 
 
-class StopForward(Exception):
-    """Ends a forward pass at the layer whose statistics are being computed."""
-
-
-@torch.no_grad()
 def update_bn_stats(model: nn.Module, batches: Batches, call: Callable[[nn.Module, object], object]) -> None:
     """Set the running statistics of every BatchNorm layer in `model` to those of the rows of `batches`.
 
     `call(model, batch)` is a forward pass. The model is left in evaluation mode.
     """
     layers = [m for m in model.modules() if isinstance(m, nn.BatchNorm1d) and m.running_mean is not None]
+    if not layers:
+        return
     model.eval()
     done: set[nn.BatchNorm1d] = set()
-    current: dict[nn.BatchNorm1d, Moments] = {}  # the layer of this pass
+    arrived: dict[Coroutine, tuple[nn.BatchNorm1d, Tensor]] = {}  # paused passes: the layer, and its input
+    running: list[Coroutine] = []
 
     def on_input(layer: nn.BatchNorm1d, inputs: tuple[Tensor, ...]) -> None:
-        if layer in done:
-            return
-        if not current:
-            current[layer] = Moments()
-        if layer in current:
-            current[layer].add(inputs[0])
-        if len(batches) > 1:
-            raise StopForward
-        assign()
+        if layer not in done:
+            arrived[running[0]] = layer, inputs[0]
+            running[0].pause()
 
-    def assign() -> None:
-        for layer, moments in current.items():
-            moments.assign_to(layer)
-        done.update(current)
-        current.clear()
+    @torch.no_grad()  # gradients are switched off for each thread
+    def forward(batch: object) -> None:
+        call(model, batch)
 
+    passes = [Coroutine(partial(forward, batch)) for batch in batches]
     hooks = [layer.register_forward_pre_hook(on_input) for layer in layers]
     try:
-        while len(done) < len(layers):
-            for batch in batches:
-                with suppress(StopForward):
-                    call(model, batch)
-            if not current:  # the remaining layers are unused, or the single batch has set all
-                break
-            assign()
+        ready = passes
+        while ready:
+            for one in ready:
+                running[:] = [one]
+                one.advance()
+            # All passes that wait for the same layer have its input now.
+            layer = next(iter(arrived.values()))[0] if arrived else None
+            ready = [one for one in passes if one in arrived and arrived[one][0] is layer]
+            moments = Moments()
+            for one in ready:
+                moments.add(arrived.pop(one)[1])
+            if layer is not None:
+                moments.assign_to(layer)
+                done.add(layer)
     finally:
         for hook in hooks:
             hook.remove()
+        for one in passes:
+            one.stop()
 
 
 def bounded_batches(dataset: GraphDataset, graphs: Indices, max_rows: int | None = None) -> ChainLoader:

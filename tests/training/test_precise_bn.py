@@ -2,6 +2,7 @@
 
 import copy
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -116,6 +117,27 @@ def test_unused_layer_keeps_its_statistics(data):
         update_bn_stats(model, GraphLoader(data, range(60), size), call)
         torch.testing.assert_close(model.used.running_mean, data.node_feats.mean(0))
         assert not model.unused.running_mean.any()
+
+
+def test_each_batch_is_passed_once(data):
+    model, passed = model_of(as_double(data), "PNA"), []
+    update_bn_stats(
+        model, GraphLoader(as_double(data), range(60), 7), lambda *pair: passed.append(pair[1]) or call(*pair)
+    )
+    assert len(passed) == len(set(passed)) == 9
+
+
+def test_an_error_in_a_pass_ends_all_of_them(data):
+    model, threads = model_of(as_double(data), "EGIN-E"), threading.active_count()
+
+    def fail_at_the_end(model, batch):
+        call(model, batch)
+        raise ArithmeticError("at the end of a pass")
+
+    with pytest.raises(ArithmeticError, match="at the end of a pass"):
+        update_bn_stats(model, GraphLoader(as_double(data), range(60), 7), fail_at_the_end)
+    assert threading.active_count() == threads
+    assert not any(module._forward_pre_hooks for module in model.modules())
 
 
 def rows_of(batches):
