@@ -13,6 +13,7 @@ from egin_dgl.cli.splitting import make_splits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
+from egin_dgl.evaluation.calibration import summarize_calibration
 from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.evaluation.summary import summarize, test_predictions
 from egin_dgl.reporting.dataset_summary import data_line, hints
@@ -84,6 +85,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
         **summarize(results, task.metrics, folds.k, settings["cv"]["validation"]),
+        "calibration": summarize_calibration(results, splits),
     }
     run.save_predictions(test_predictions(results, splits), dataset.names, dataset.info)
     publish(

@@ -119,7 +119,9 @@ def warn_not_reproducible(reproducible: str | Literal[False], device: torch.devi
 def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
     options = TrainerOptions(**settings["trainer"])
     colors = build(settings, "ewl")
-    transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
+    has_attributes = dataset.info.node_attributes or dataset.info.edge_attributes
+    standardize = has_attributes if options.standardize == "auto" else options.standardize
+    transforms = [*([colors] if colors else []), *([Standardizer.fit] if standardize else [])]
     return Recipe(
         make_model=build(settings, "model"),
         make_optimizer=build(settings, "optimizer"),
@@ -153,8 +155,9 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
 def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_network: bool) -> None:
     """Refuse options that are valid alone but not together."""
     options, grid, validation = recipe.options, cv.get("grid"), cv["validation"]
-    if recipe.transforms and not is_network:
-        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=false")
+    asked = [fit for fit in recipe.transforms if fit != Standardizer.fit or options.standardize is True]
+    if asked and not is_network:
+        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=auto")
     if grid and not is_network:
         raise ConfigError("cv=nested is for networks; a kernel chooses its penalty in cv=ten_fold")
     if cv.get("holdout") and cv.get("fold") is None:

@@ -86,6 +86,7 @@ class GraphDataset:
     skipped: tuple[
         str, ...
     ] = ()  # entries of the source that could not be read, each with its place and reason
+    training: Indices | None = None  # the training graphs, which decide how batches are computed; None: all
 
     @classmethod
     def from_graphs(
@@ -191,7 +192,7 @@ class GraphDataset:
         return replace(self, info=replace(self.info, **info), **feats)
 
     def with_training_statistics(self, train_indices: Indices) -> "GraphDataset":
-        """The same dataset; sizes and degrees in its info are those of the training graphs only."""
+        """The same dataset with these training graphs; sizes and degrees in its info are theirs only."""
         sizes = self.node_offsets.diff().cpu()
         chosen = torch.zeros(len(sizes), dtype=torch.bool)
         chosen[torch.as_tensor(train_indices, dtype=torch.int64)] = True
@@ -206,7 +207,7 @@ class GraphDataset:
             size_percentiles=tuple(percentiles),
             mean_log_degree=(degrees + 1).double().log().mean().item(),
         )
-        return replace(self, info=info)
+        return replace(self, info=info, training=train_indices)
 
     @cached_property
     def node_rows(self) -> Offsets:

@@ -7,6 +7,7 @@ Attributes of a batch are computed on first access: a model that never reads the
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import TypeVar
 
 import dgl
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.ragged import Offsets, row_positions
 
+Rows = TypeVar("Rows", Tensor, np.ndarray)
 MAX_ROWS = 2**18  # nodes and edges gathered at once: many batches of small graphs, in bounded memory
 
 
@@ -74,8 +76,8 @@ class Batch:
         """The rows of these graphs in a flat tensor over the dataset."""
         return self.chunk.rows(tensor, offsets, self.number)
 
-    def per_graph(self, values: Tensor) -> Tensor:
-        """The values of these graphs in a tensor with a row for each graph of the chunk."""
+    def per_graph(self, values: Rows) -> Rows:
+        """The values of these graphs in a tensor or array with a row for each graph of the chunk."""
         first = self.number * self.chunk.batch_size
         return values[first : first + self.chunk.batch_size]
 
@@ -124,9 +126,11 @@ def assemble(dataset: GraphDataset, graphs: Tensor) -> Batch:
 
 def batches(dataset: GraphDataset, graphs: Tensor, batch_size: int) -> Iterator[Batch]:
     """Batches of these graphs, in this order; the last one may be smaller."""
-    mean_size = (len(dataset.dst) + len(dataset.node_feats)) / max(len(dataset), 1)
-    chunk_size = max(1, int(MAX_ROWS / max(mean_size * batch_size, 1))) * batch_size
     on_host, graphs = graphs.cpu().numpy(), graphs.to(dataset.labels.device)
+    # Of these graphs only: where a batch lies in memory may change the last digit of a product.
+    offsets = dataset.node_rows.on_host, dataset.edge_rows.on_host
+    mean_size = sum(int((o[on_host + 1] - o[on_host]).sum()) for o in offsets) / max(len(on_host), 1)
+    chunk_size = max(1, int(MAX_ROWS / max(mean_size * batch_size, 1))) * batch_size
     for number, chosen in enumerate(graphs.split(chunk_size)):
         chunk = Chunk(dataset, chosen, on_host[number * chunk_size : (number + 1) * chunk_size], batch_size)
         yield from (Batch(chunk, batch) for batch in range(-(-len(chosen) // batch_size)))

@@ -114,7 +114,7 @@ def pairs_to_dataset(graphs: Sequence[GraphSet]) -> GraphDataset:
         src=joined.src,
         dst=joined.dst,
         graphs=len(joined),
-        graph_labels=np.arange(len(joined)) % 2,
+        targets=(np.arange(len(joined)) % 2).astype(object)[:, None],
         nodes=RawColumns(labels=joined.node_labels),
         edges=RawColumns(labels=joined.edge_labels),
     )

@@ -1,14 +1,16 @@
 """Which models are accelerated, and how: layer by layer with autograd, or fused."""
 
+from collections.abc import Sequence
+
 import torch
 from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.fast.dedup import find_distinct_rows
 from egin_dgl.fast.fused_blocks import find_norm_blocks
 from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork, FusedTupleLayer
 from egin_dgl.fast.layers import FastEGINM, FastLayer, find_fast_layer, has_hooks, is_overridden
+from egin_dgl.fast.precise_pass import forward_precise
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, TrainStep
@@ -65,16 +67,11 @@ class AcceleratedModel:
         return step
 
     @torch.no_grad()
-    def precise_logits(self, batch: Batch, num_rows: int) -> Tensor | None:
-        """Logits in evaluation mode, every BatchNorm set to the statistics of the first `num_rows` nodes; None where the
-        model is not made of fusible blocks, or there is no such node."""
-        network = self.fuse(training=False) if num_rows else None
-        if network is None:
-            return None
-        sums = batch_sums(batch)
-        is_sparse = all(layer.neighbor_sum(sums).csr is not None for layer in self.layers)
-        rows = find_distinct_rows(sums, len(self.layers), num_rows) if is_sparse else None
-        return network.forward_precise(sums, num_rows, rows)
+    def precise_logits(self, train: Batch, others: Sequence[Batch]) -> list[Tensor] | None:
+        """Logits of other batches in evaluation mode, after setting every BatchNorm to the statistics of a batch; None where
+        the model is not made of fusible blocks, or this batch has no node."""
+        network = self.fuse(training=False) if len(train.node_feats) else None
+        return None if network is None else forward_precise(network, train, others)
 
     def fuse(self, training: bool) -> FusedNetwork | None:
         """The model as a fused network; None unless all of its blocks are fusible, and all of them `training` or none."""

@@ -4,22 +4,17 @@ On batches of small graphs most of the time of a step is the overhead of many sm
 operations of the layers. The objects hold what the gradient of one pass needs: a pass ends before the next begins.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 from dgl.nn import AvgPooling
 from torch import Tensor
 
-from egin_dgl.fast.dedup import DistinctRows
 from egin_dgl.fast.fused_blocks import NormBlock, StackedEdgeMLPs, accumulate
 from egin_dgl.fast.layers import FastEGINM, FastLayer, LayerInputs
-from egin_dgl.fast.sparse_sums import BatchSums, multiply
+from egin_dgl.fast.sparse_sums import BatchSums
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn
-
-BlockForward = Callable[[NormBlock, Tensor, int], Tensor]
 
 
 class FusedLayer:
@@ -28,24 +23,21 @@ class FusedLayer:
     def __init__(self, layer: FastLayer, blocks: list[NormBlock], training: bool):
         self.layer, self.blocks, self.training = layer, blocks, training
 
-    def forward(
-        self, h: Tensor, inputs: LayerInputs, forward_block: BlockForward = NormBlock.forward
-    ) -> Tensor:
+    def forward(self, h: Tensor, inputs: LayerInputs) -> Tensor:
         x, groups = self.aggregate(h, inputs)
         first, *others = self.blocks
-        x = forward_block(first, x, groups)
+        x = first.forward(x, groups)
         for block in others:
-            x = forward_block(block, x, 1)
+            x = block.forward(x, 1)
         return x
 
     def aggregate(self, h: Tensor, inputs: LayerInputs) -> tuple[Tensor, int]:
         """What the first block receives, and in how many groups its columns are."""
         summed = inputs.neighbor_sum.apply(h)
-        h_self = h if inputs.self_rows is None else h.index_select(0, inputs.self_rows)
-        groups = len(summed) // len(h_self)
-        x = summed.view(len(h_self), -1)
+        groups = len(summed) // len(h)
+        x = summed.view(len(h), -1)
         if self.layer.has_eps:
-            x.add_((self.layer.eps * h_self).repeat(1, groups))
+            x.add_((self.layer.eps * h).repeat(1, groups))
         self.saved = h, inputs, groups, x.shape[1]
         if inputs.edge_part is not None:
             x = torch.cat([x, inputs.edge_part], dim=1)
@@ -178,24 +170,3 @@ class FusedNetwork:
         elif learned:
             torch.autograd.backward(list(learned.values()), edge_grads)
         return loss, logits
-
-    def forward_precise(self, sums: BatchSums, num_rows: int, rows: DistinctRows | None) -> Tensor:
-        """Logits in evaluation mode; every BatchNorm is set to the statistics of the first `num_rows` nodes.
-
-        rows: the distinct rows of the batch, of which each is computed once.
-        """
-        h = sums.node_feats if rows is None else sums.node_feats.index_select(0, rows.depths[0].nodes)
-        pooled = [pool_rows(sums, rows, 0, h)]
-        for depth, inputs in enumerate(self.layer_inputs(sums), start=1):
-            shares: Tensor | int = num_rows
-            if rows is not None:
-                inputs, shares = rows.layer_inputs(inputs, depth), rows.depths[depth].shares
-            h = self.layers[depth - 1].forward(h, inputs, partial(NormBlock.forward_precise, shares=shares))
-            pooled.append(pool_rows(sums, rows, depth, h))
-        return self.heads.forward(sums, pooled)
-
-
-def pool_rows(sums: BatchSums, rows: DistinctRows | None, depth: int, h: Tensor) -> Tensor:
-    """Sums over the nodes of each graph: (N, D), or (U, D) of distinct rows, -> (B, D)."""
-    members = sums.members if rows is None else sums.members._replace(columns=rows.depths[depth].row)
-    return multiply(members, h)

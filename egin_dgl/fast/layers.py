@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from egin_dgl.fast.sparse_sums import BatchSums, BatchTuples, LinearMap
+from egin_dgl.fast.sparse_sums import BatchTuples, LinearMap, Sums
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
 from egin_dgl.models.gin import GINLayer
 
@@ -17,7 +17,6 @@ class LayerInputs(NamedTuple):
 
     neighbor_sum: LinearMap  # S
     edge_part: Tensor | None  # c
-    self_rows: Tensor | None = None  # the row of each node itself in h, where it is not the same row
     tuples: BatchTuples | None = None  # what is summed instead, where S is a sum of tuples
 
 
@@ -40,11 +39,11 @@ class FastLayer:
         """The modules that `forward` does not call, the MLP, and ε."""
         return [self.layer], self.layer.mlp, self.layer.eps
 
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         """S. It may have several rows per node, one after another."""
         return sums.self_and_neighbors
 
-    def edge_part(self, sums: BatchSums) -> Tensor | None:
+    def edge_part(self, sums: Sums) -> Tensor | None:
         """c: (N, R)."""
         return None
 
@@ -52,10 +51,10 @@ class FastLayer:
         """Whether this computes the layer as it is now."""
         return not any(map(has_hooks, self.bypassed))
 
-    def inputs(self, sums: BatchSums) -> LayerInputs:
+    def inputs(self, sums: Sums) -> LayerInputs:
         return LayerInputs(self.neighbor_sum(sums), self.edge_part(sums))
 
-    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+    def forward(self, sums: Sums, h: Tensor) -> Tensor:
         """(N, D) -> (N, H)."""
         summed = self.neighbor_sum(sums)(h).view(len(h), -1, h.shape[1])
         if self.has_eps:
@@ -91,19 +90,19 @@ class FastGIN(FastLayer):
 
 @register(EGINConv)
 class FastEGIN(FastLayer):
-    def edge_part(self, sums: BatchSums) -> Tensor:
+    def edge_part(self, sums: Sums) -> Tensor:
         return sums.edge_sums
 
 
 @register(EGINCConv)
 class FastEGINC(FastLayer):
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         return sums.cross_products
 
 
 @register(EGINEConv)
 class FastEGINE(FastLayer):
-    def edge_part(self, sums: BatchSums) -> Tensor:
+    def edge_part(self, sums: Sums) -> Tensor:
         edge_sum, vectors = sums.edge_types  # with the void edge once, as in (1 + ε) MLP₂(δ)
         edge_mlp = self.layer.edge_mlp
         total = edge_sum(edge_mlp(vectors))
@@ -128,13 +127,13 @@ class FastEGINM(FastLayer):
         tuple_mlp = self.layer.tuple_mlp
         return super().applies() and type(tuple_mlp) is MLP and all(map(is_rowwise, tuple_mlp))
 
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         return sums.tuples.total
 
-    def inputs(self, sums: BatchSums) -> LayerInputs:
+    def inputs(self, sums: Sums) -> LayerInputs:
         return LayerInputs(sums.tuples.total, None, tuples=sums.tuples)
 
-    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+    def forward(self, sums: Sums, h: Tensor) -> Tensor:
         return self.mlp(self.sum_tuples(h, sums.tuples))
 
     def sum_tuples(self, h: Tensor, tuples: BatchTuples) -> Tensor:

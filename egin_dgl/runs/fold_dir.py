@@ -30,7 +30,7 @@ from egin_dgl.runs.json_files import CHECKSUM
 from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
-RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
+RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels", "task")
 METRIC_FIELDS = ("metric", "monitor")  # of a record: in the names of columns
 MONITOR = "monitor_score"
 FINAL = "temperature"  # metadata of the weights of a finished fold only; null without a validation set

@@ -178,6 +178,15 @@ class RunDir:
             return None
         return escape_strings(summary)  # it is printed
 
+    def load_temperature(self) -> float | None:
+        """Return the temperature of all folds; None if the run is unfinished, has no validation sets, or is a refit."""
+        from egin_dgl.runs.schemas import Calibrated, read_object  # imports pydantic
+
+        if not self.summary.exists():
+            return None
+        calibration = read_object(self.summary, Calibrated).get("calibration")
+        return calibration and calibration["temperature"]
+
     def checksums(self) -> dict[str, int]:
         """The checksum of each file that a finished run vouches for, by its name."""
         patterns = (

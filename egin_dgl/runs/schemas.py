@@ -111,6 +111,16 @@ class RefitEntry(Entries):
     temperature: Number
 
 
+class CalibrationEntry(Entries):
+    temperature: Annotated[float, Field(gt=0, lt=1e6)]
+
+
+class Calibrated(Entries):
+    """summary.json, of which only this is needed"""
+
+    calibration: NotRequired[CalibrationEntry | None]
+
+
 class Summary(Entries):
     """summary.json"""
 
@@ -146,6 +156,7 @@ class CrossValidation(Summary):
     monitor: str  # metric of which validation_score is the mean
     task: str
     chosen: NotRequired[list[Options]]
+    calibration: CalibrationEntry | None
 
 
 class RefitSummary(Summary):

@@ -266,7 +266,7 @@ def test_precise_statistics_of_modules_used_twice(change):
         model = build(EGIN, data.info).eval()
         change(model)
         batch = assemble(data, torch.arange(len(data)))
-        logits = forward_with_precise_bn(model, batch, len(batch.node_feats), fast)
+        logits = forward_with_precise_bn(model, batch, [batch], fast)
         assert logits is None
         update_bn_stats(model, [batch], partial(forward_batch, fast=fast))
         found.append(dict(model.named_buffers()))

@@ -176,4 +176,7 @@ def calibration_text(summary: dict) -> str:
     for name, key in (("expected calibration error", "ece"), ("log loss", "log_loss")):
         numbers = [f"{value:.3f} {when}" for when, value in calibration[key].items() if value is not None]
         texts.append(f"{name} {', '.join(numbers) or 'undefined'}")
-    return f"scaled by a temperature that each fold fits on its validation set: {'; '.join(texts)}, on the test sets of all folds."
+    return (
+        f"scaled by the temperature {calibration['temperature']:.3g}, fitted on the validation sets of all folds. With temperatures "
+        f"fitted without the graphs in question: {'; '.join(texts)}, on the test sets of all folds."
+    )
