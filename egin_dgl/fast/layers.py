@@ -141,9 +141,10 @@ class FastEGINM(FastLayer):
         first, *between = self.layer.tuple_mlp
         weight_h, weight_e = first.weight.tensor_split([h.shape[1]], dim=1)
         vectors = linear(tuples.edge_vectors, weight_e, first.bias)
-        rows = tuples.nodes(linear(h, weight_h)) + tuples.vectors(vectors)
+        # There are many rows: they are overwritten where no gradient needs them.
+        rows = tuples.nodes(linear(h, weight_h)).add_(tuples.vectors(vectors))
         for step in between[:-1]:
-            rows = step(rows)
+            rows = rows.relu_() if isinstance(step, nn.ReLU) else step(rows)
         total, counts = tuples.total(rows), tuples.counts
         if self.has_eps:
             total, counts = total + self.eps * tuples.void(rows), counts + self.eps
