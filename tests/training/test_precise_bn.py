@@ -14,6 +14,7 @@ from egin_dgl.data.loader import GraphLoader
 from egin_dgl.data.splits import Split
 from egin_dgl.fast import precise_pass
 from egin_dgl.models import EGIN, EGINC, EGINE, EGINM, GIN, PNA, GatedGCN
+from egin_dgl.tasks import Multiclass
 from egin_dgl.training import evaluator, precise_bn
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.evaluator import Evaluator, compute_logits
@@ -194,7 +195,7 @@ def test_one_pass_equals_evaluation_by_split(data, kind, options, empty, limit, 
         weight.data += 0.1 * torch.randn_like(weight)
     parts = {"validation": np.arange(5, 25), "test": np.r_[0:5, 25:30]} | {empty: np.arange(0)}
     split = Split(np.arange(30, 60), parts["validation"], parts["test"])
-    evaluates = Evaluator(double, split, OPTIONS, torch.Generator(), use_test=True)
+    evaluates = Evaluator(double, split, OPTIONS, Multiclass(), torch.Generator(), use_test=True)
     ema = ModelEma(model, FlatParameters(model), None, precise_bn=True)
     one_pass = evaluates.evaluate_in_one_pass(ema)
     found = statistics(one_pass.model)
@@ -214,7 +215,7 @@ def test_one_pass_only_where_supported(data, monkeypatch):
     def in_one_pass(model, **options):
         options = TrainerOptions(**options)
         ema = ModelEma(model, FlatParameters(model), 0.9, options.bn_statistics != "running")
-        evaluates = Evaluator(data, split, options, torch.Generator(), use_test=True)
+        evaluates = Evaluator(data, split, options, Multiclass(), torch.Generator(), use_test=True)
         assert len(evaluates.evaluate(ema, 1).test.logits) == 15
         return evaluates.evaluate_in_one_pass(ema) is not None
 
