@@ -206,7 +206,7 @@ def test_one_pass_equals_evaluation_by_split(data, kind, options, empty, limit, 
         assert math.isnan(one.loss) == math.isnan(other.loss) == (part == empty)
         if part != empty:
             torch.testing.assert_close(one.logits, other.logits, check_dtype=False, rtol=1e-5, atol=1e-5)
-            assert one.accuracy == other.accuracy and one.loss == pytest.approx(other.loss)
+            assert one.score == other.score and one.loss == pytest.approx(other.loss)
 
 
 def test_one_pass_only_where_supported(data, monkeypatch):
