@@ -1,7 +1,6 @@
 """Which models are accelerated, and how: layer by layer with autograd, or fused."""
 
 import torch
-from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
@@ -10,6 +9,7 @@ from egin_dgl.fast.fused_blocks import find_norm_blocks
 from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork
 from egin_dgl.fast.layers import FastLayer, find_fast_layer, has_hooks, is_overridden
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
+from egin_dgl.layers.readout import MaxPooling, MeanPooling, SumPooling
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, TrainStep
 
@@ -20,7 +20,7 @@ def accelerate(model: nn.Module) -> "AcceleratedModel | None":
         return None
     if is_overridden(model, GraphClassifier, "forward", "readouts", "transform_graph", "classify", "embed"):
         return None
-    if type(model.readout) not in (SumPooling, AvgPooling, MaxPooling):
+    if type(model.readout) not in (SumPooling, MeanPooling, MaxPooling):
         return None
     layers = [layer for layer in map(find_fast_layer, model.convs) if layer is not None]
     # All layers are fast, and none is used twice.
@@ -101,4 +101,4 @@ def pool(sums: BatchSums, h: Tensor, readout: nn.Module) -> Tensor:
     if isinstance(readout, MaxPooling):
         return torch.embedding_bag(h, sums.members.columns, sums.members.starts, False, 2)[0]
     total = sums.over_graphs(h)
-    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, AvgPooling) else total
+    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, MeanPooling) else total

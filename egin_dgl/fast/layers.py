@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from egin_dgl.fast.sparse_sums import BatchSums, LinearMap
-from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv
-from egin_dgl.models.gin import GINLayer
+from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv, GINConv
 
 
 class LayerInputs(NamedTuple):
@@ -74,13 +73,9 @@ def register(layer_class: type[nn.Module]) -> Callable[[FastClass], FastClass]:
     return add
 
 
-@register(GINLayer)
+@register(GINConv)
 class FastGIN(FastLayer):
-    definition = ("forward", "call")
-
-    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
-        conv = self.layer.conv
-        return [self.layer, conv], conv.apply_func, conv.eps
+    """The sum alone."""
 
 
 @register(EGINConv)
