@@ -67,7 +67,7 @@ def has_dgl() -> bool:
         import_dgl()
         found = True
     except BackendError as error:
-        if installed_version("dgl") != "not installed":
+        if error.__cause__ is not None:  # it is installed
             log.warning("%s Until then models run without DGL.", error)
     disable_cpu_specific_kernels()
     return found
