@@ -5,11 +5,11 @@ import shutil
 import zipfile
 from random import Random
 
-import dgl
 import numpy as np
 import pytest
 import torch
 from damage import damaged
+from graphs import dgl
 from running import ROOT
 
 from egin_dgl.data import GraphDataset, load_tu
