@@ -23,6 +23,7 @@ from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.terminal import make_console
+from egin_dgl.training.device import max_workers
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
@@ -134,7 +135,7 @@ def train_all_folds(
     budget: CpuBudget | None,
 ) -> list[FoldResult]:
     budget = budget or CpuBudget(len(cores()))
-    if workers := settings["trainer"]["fold_workers"]:
+    if workers := settings["trainer"]["fold_workers"] or max_workers(experiment.device):
         budget = replace(budget, workers=workers)
     jobs = [experiment.job(run.fold(number), split) for number, split in splits.items()]
     with FoldProgress({job.fold: job.folder.epochs for job in jobs}, experiment.epochs) as progress:

@@ -155,7 +155,11 @@ class GraphDataset:
         return graph, self.labels[index]
 
     def to(self, device: str | torch.device) -> "GraphDataset":
-        return replace(self, **{key: getattr(self, key).to(device) for key in TENSORS})
+        """The same dataset with its tensors on another device; copies to a GPU do not wait for each other."""
+        tensors = {key: getattr(self, key) for key in TENSORS}
+        if torch.device(device).type == "cuda":
+            tensors = {key: t if t.is_cuda else t.pin_memory() for key, t in tensors.items()}
+        return replace(self, **{key: t.to(device, non_blocking=True) for key, t in tensors.items()})
 
     def with_features(
         self,

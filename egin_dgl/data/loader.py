@@ -131,7 +131,7 @@ def batches(dataset: GraphDataset, graphs: Tensor, batch_size: int) -> Iterator[
     """Batches of these graphs, in this order; the last one may be smaller."""
     mean_size = (len(dataset.dst) + len(dataset.node_feats)) / max(len(dataset), 1)
     chunk_size = max(1, int(MAX_ROWS / max(mean_size * batch_size, 1))) * batch_size
-    on_host, graphs = graphs.cpu().numpy(), graphs.to(dataset.labels.device)
+    on_host, graphs = graphs.cpu().numpy(), graphs.to(dataset.labels.device, non_blocking=True)
     for number, chosen in enumerate(graphs.split(chunk_size)):
         chunk = Chunk(dataset, chosen, on_host[number * chunk_size : (number + 1) * chunk_size], batch_size)
         yield from (Batch(chunk, batch) for batch in range(-(-len(chosen) // batch_size)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +32,7 @@ class FastLayer:
     def __init__(self, layer: Any):
         self.layer = layer
         self.bypassed, self.mlp, self.eps = self.parts()
-        self.has_eps = isinstance(self.eps, nn.Parameter) or bool(self.eps)
+        self.has_eps = isinstance(self.eps, nn.Parameter) or is_nonzero(layer, self.eps)
 
     def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
         """The modules that `forward` does not call, the MLP, and ε."""
@@ -108,6 +109,18 @@ def find_fast_layer(layer: nn.Module) -> FastLayer | None:
         return None
     fast_layer = REGISTRY[base](layer)
     return None if any(map(has_hooks, fast_layer.bypassed)) else fast_layer
+
+
+_NONZERO: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
+
+
+def is_nonzero(layer: nn.Module, eps: Tensor) -> bool:
+    """Whether the fixed ε of a layer is not zero; read once after each change, as a GPU must be waited for."""
+    version, known = _NONZERO.get(layer, (None, False))
+    if version != eps._version:
+        known = bool(eps)
+        _NONZERO[layer] = eps._version, known
+    return known
 
 
 def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:

@@ -6,7 +6,7 @@ from egin_dgl.errors import ConfigError
 
 
 def pick_device(device: str) -> torch.device:
-    """auto (a GPU if torch has one, else the CPU), cpu, cuda or cuda:i. DGL need not be able to use it."""
+    """auto (all GPUs if torch has one, else the CPU), cpu, cuda (all GPUs) or cuda:i. DGL need not be able to use it."""
     if device == "auto":
         return torch.device("cpu" if why_no_cuda(torch.device("cuda")) else "cuda")
     chosen = torch.device(device)
@@ -23,3 +23,17 @@ def why_no_cuda(device: torch.device) -> str | None:
     if device.index is not None and device.index >= torch.cuda.device_count():
         return f"torch sees only {torch.cuda.device_count()} GPU(s)"
     return None
+
+
+def fold_device(device: torch.device, fold: int) -> torch.device:
+    """The device of a fold: on all GPUs, fold i trains on GPU i mod n."""
+    if device.type != "cuda" or device.index is not None:
+        return device
+    return torch.device("cuda", fold % torch.cuda.device_count())
+
+
+def max_workers(device: torch.device) -> int | None:
+    """Fold workers that a device takes by default: one per GPU; None on the CPU, where it is one per core."""
+    if device.type != "cuda":
+        return None
+    return torch.cuda.device_count() if device.index is None else 1
