@@ -26,6 +26,7 @@ from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.tasks import TASKS
 from egin_dgl.tasks.task import baseline_score
 from egin_dgl.terminal import make_console
+from egin_dgl.training.device import max_workers
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
@@ -142,7 +143,7 @@ def train_all_folds(
     budget: CpuBudget | None,
 ) -> list[FoldResult]:
     budget = budget or CpuBudget(len(cores()))
-    if workers := settings["trainer"]["fold_workers"]:
+    if workers := settings["trainer"]["fold_workers"] or max_workers(experiment.device):
         budget = replace(budget, workers=workers)
     jobs = [experiment.job(run.fold(number), split) for number, split in splits.items()]
     with FoldProgress({job.fold: job.folder.epochs for job in jobs}, experiment.epochs) as progress:

@@ -25,7 +25,7 @@ from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.settings import Settings
 from egin_dgl.tasks import TASKS, Task
-from egin_dgl.training.device import pick_device
+from egin_dgl.training.device import fold_device, pick_device
 from egin_dgl.training.job import FoldJob, Recipe, TrainFold
 from egin_dgl.training.kernel_svm import fit_kernel_fold
 from egin_dgl.training.nested import Candidate, fit_nested_fold
@@ -56,7 +56,7 @@ class Experiment:
             split=split,
             folder=fold,
             train=self.train,
-            device=self.device,
+            device=fold_device(self.device, fold.fold),
             recipe=self.recipe,
         )
 
@@ -85,7 +85,7 @@ def make_experiment(
     train: TrainFold = fit_fold
     epochs = recipe.options.epochs
     if isinstance(model, WLKernelSVM):
-        train, epochs = fit_kernel_fold, len(model.penalties)
+        train, epochs, device = fit_kernel_fold, len(model.penalties), torch.device("cpu")
     if cv.get("grid"):
         points = expand_grid(settings, references or {}, trust)
         candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
@@ -12,6 +11,7 @@ from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork, FusedTupleLayer
 from egin_dgl.fast.layers import FastEGINM, FastLayer, find_fast_layer, has_hooks, is_overridden
 from egin_dgl.fast.precise_pass import forward_precise
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
+from egin_dgl.layers.readout import MaxPooling, MeanPooling, SumPooling
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, TrainStep
 
@@ -22,7 +22,7 @@ def accelerate(model: nn.Module) -> "AcceleratedModel | None":
         return None
     if is_overridden(model, GraphClassifier, "forward", "readouts", "transform_graph", "classify", "embed"):
         return None
-    if type(model.readout) not in (SumPooling, AvgPooling, MaxPooling):
+    if type(model.readout) not in (SumPooling, MeanPooling, MaxPooling):
         return None
     layers = [layer for layer in map(find_fast_layer, model.convs) if layer is not None]
     # All layers are fast, and none is used twice.
@@ -103,4 +103,4 @@ def pool(sums: BatchSums, h: Tensor, readout: nn.Module) -> Tensor:
     if isinstance(readout, MaxPooling):
         return torch.embedding_bag(h, sums.members.columns, sums.members.starts, False, 2)[0]
     total = sums.over_graphs(h)
-    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, AvgPooling) else total
+    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, MeanPooling) else total

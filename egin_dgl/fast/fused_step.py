@@ -7,12 +7,12 @@ operations of the layers. The objects hold what the gradient of one pass needs: 
 from typing import Any
 
 import torch
-from dgl.nn import AvgPooling
 from torch import Tensor
 
 from egin_dgl.fast.fused_blocks import NormBlock, StackedEdgeMLPs, accumulate
 from egin_dgl.fast.layers import FastEGINM, FastLayer, LayerInputs
 from egin_dgl.fast.sparse_sums import BatchSums
+from egin_dgl.layers.readout import MeanPooling
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn
 
@@ -101,7 +101,7 @@ class FusedHeads:
         self.weights: list[Tensor] = [head.weight for head in heads]
         self.biases: list[Tensor] = [head.bias for head in heads]
         self.dropout = model.dropout.p if model.dropout.training else 0.0
-        self.is_mean, self.scale = type(model.readout) is AvgPooling, model.scale
+        self.is_mean, self.scale = type(model.readout) is MeanPooling, model.scale
 
     def forward(self, sums: BatchSums, pooled: list[Tensor]) -> Tensor:
         """The sums are overwritten."""

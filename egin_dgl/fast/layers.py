@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from egin_dgl.fast.sparse_sums import BatchTuples, LinearMap, Sums
-from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
-from egin_dgl.models.gin import GINLayer
+from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv, GINConv
 
 
 class LayerInputs(NamedTuple):
@@ -33,7 +33,7 @@ class FastLayer:
     def __init__(self, layer: Any):
         self.layer = layer
         self.bypassed, self.mlp, self.eps = self.parts()
-        self.has_eps = isinstance(self.eps, nn.Parameter) or bool(self.eps)
+        self.has_eps = isinstance(self.eps, nn.Parameter) or is_nonzero(layer, self.eps)
 
     def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
         """The modules that `forward` does not call, the MLP, and ε."""
@@ -79,13 +79,9 @@ def register(layer_class: type[nn.Module]) -> Callable[[FastClass], FastClass]:
     return add
 
 
-@register(GINLayer)
+@register(GINConv)
 class FastGIN(FastLayer):
-    definition = ("forward", "call")
-
-    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
-        conv = self.layer.conv
-        return [self.layer, conv], conv.apply_func, conv.eps
+    """The sum alone."""
 
 
 @register(EGINConv)
@@ -163,6 +159,18 @@ def find_fast_layer(layer: nn.Module) -> FastLayer | None:
         return None
     fast_layer = REGISTRY[base](layer)
     return fast_layer if fast_layer.applies() else None
+
+
+_NONZERO: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
+
+
+def is_nonzero(layer: nn.Module, eps: Tensor) -> bool:
+    """Whether the fixed ε of a layer is not zero; read once after each change, as a GPU must be waited for."""
+    version, known = _NONZERO.get(layer, (None, False))
+    if version != eps._version:
+        known = bool(eps)
+        _NONZERO[layer] = eps._version, known
+    return known
 
 
 def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:

@@ -4,10 +4,10 @@ import os
 import shutil
 import zipfile
 
-import dgl
 import numpy as np
 import pytest
 import torch
+from graphs import dgl
 from running import ROOT
 
 from egin_dgl.data import GraphDataset, load_tu

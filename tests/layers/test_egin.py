@@ -1,8 +1,8 @@
 """Each layer is its equation: equal to a dense reference in float64, values and gradients."""
 
-import dgl
 import pytest
 import torch
+from graphs import batch_graphs, make_graph
 
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
 
@@ -16,7 +16,7 @@ def random_graph(nodes=7, edges=16, seed=0):
     pairs = pairs[torch.randperm(len(pairs), generator=random)[: edges // 2]]
     one_way = torch.rand(len(pairs), Q, generator=random, dtype=torch.float64)
     src, dst = torch.cat([pairs, pairs.flip(1)]).T
-    graph = dgl.graph((src, dst), num_nodes=nodes)
+    graph = make_graph((src, dst), num_nodes=nodes)
     h = torch.randn(nodes, D, generator=random, dtype=torch.float64)
     return graph, h, torch.cat([one_way, one_way])
 
@@ -119,10 +119,10 @@ def test_permutation_of_nodes_and_of_edges(kind):
     out = conv(graph, h, e)
     nodes, edges = torch.randperm(graph.num_nodes()), torch.randperm(graph.num_edges())
     src, dst = graph.edges()
-    shuffled = dgl.graph((src[edges], dst[edges]), num_nodes=graph.num_nodes())
+    shuffled = make_graph((src[edges], dst[edges]), num_nodes=graph.num_nodes())
     torch.testing.assert_close(conv(shuffled, h, e[edges]), out)
     place = nodes.argsort()  # node nodes[i] moves to i
-    moved = dgl.graph((place[src], place[dst]), num_nodes=graph.num_nodes())
+    moved = make_graph((place[src], place[dst]), num_nodes=graph.num_nodes())
     torch.testing.assert_close(conv(moved, h[nodes], e), out[nodes])
 
 
@@ -131,7 +131,7 @@ def test_a_batch_equals_its_graphs_one_by_one(kind):
     conv = make_layer(kind).eval()
     inputs = [random_graph(seed=seed) for seed in range(3)]
     graphs, hs, es = zip(*inputs, strict=True)
-    together = conv(dgl.batch(list(graphs)), torch.cat(hs), torch.cat(es))
+    together = conv(batch_graphs(list(graphs)), torch.cat(hs), torch.cat(es))
     torch.testing.assert_close(together, torch.cat([conv(*one) for one in inputs]))
 
 
@@ -140,7 +140,7 @@ def test_a_batch_equals_its_graphs_one_by_one(kind):
 @pytest.mark.parametrize("training", [True, False])
 def test_graphs_without_edges_and_with_one_node(kind, nodes, training):
     conv = make_layer(kind).train(training)
-    graph = dgl.graph(([], []), num_nodes=nodes)
+    graph = make_graph(([], []), num_nodes=nodes)
     h = torch.randn(nodes, D, dtype=torch.float64, requires_grad=True)
     e = torch.zeros(0, Q, dtype=torch.float64)
     out = conv(graph, h, e)
