@@ -22,15 +22,24 @@ def pytest_configure(config):
     running.seed = config.getoption("--seed")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """What needs DGL is skipped where DGL is not installed."""
+def skip_without_dgl():
+    """A hook around a test or fixture: what needs DGL is skipped where DGL is not installed."""
     try:
         return (yield)
     except BackendError as error:
         if has_dgl():
             raise
         pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return (yield from skip_without_dgl())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    return (yield from skip_without_dgl())
 
 
 @pytest.fixture(scope="session")

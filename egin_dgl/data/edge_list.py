@@ -86,7 +86,7 @@ class EdgeList:
         return _repeat_numbers(self.batch_num_edges(), len(self.src))
 
     @cached_property
-    def in_edges(self) -> tuple[Tensor, Tensor]:
+    def edges_by_target(self) -> tuple[Tensor, Tensor]:
         """Edges ordered by the node where they end, (E,), and where those of each node begin, (N,)."""
         degrees = self.in_degrees()
         return torch.argsort(self.dst, stable=True), degrees.cumsum(0) - degrees

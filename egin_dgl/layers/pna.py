@@ -90,7 +90,7 @@ def aggregate(graph: Graph, messages: Tensor, delta: float) -> Tensor:
 
 def aggregate_edge_list(graph: EdgeList, m: Tensor, delta: float) -> Tensor:
     degrees = graph.in_degrees().to(m.dtype).unsqueeze(1)
-    order, starts = graph.in_edges
+    order, starts = graph.edges_by_target
     mean, square = (sum_edges(graph, x) / degrees.clamp(min=1) for x in (m, m * m))
     # A maximum of one message: its gradient is not divided among equal ones.
     highest, lowest = (sign * torch.embedding_bag(sign * m, order, starts, False, 2)[0] for sign in (1, -1))

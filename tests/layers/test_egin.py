@@ -81,8 +81,10 @@ def dense_egin_m(conv, graph, h, e):
 
 
 def neighbors(graph, i):
-    src, _, edges = graph.in_edges(i, form="all")
-    return src.tolist(), edges.tolist()
+    """The neighbors j of node i, and the edges from them."""
+    src, dst = graph.edges()
+    edges = (dst == i).nonzero().squeeze(1)
+    return src[edges].tolist(), edges.tolist()
 
 
 DENSE = {"egin": dense_egin, "egin_c": dense_egin_c, "egin_e": dense_egin_e, "egin_m": dense_egin_m}

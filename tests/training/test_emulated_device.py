@@ -9,7 +9,7 @@ import pytest
 import torch
 from emulated_device import DEVICE, DeviceTensor, emulated_device, waits
 from hydra.utils import instantiate
-from test_zoo import SIZES, composed, every_model
+from test_zoo import SIZES, composed, networks
 
 from egin_dgl.data import bonds
 from egin_dgl.data.edge_list import EdgeList
@@ -25,6 +25,7 @@ from egin_dgl.training.trainer import seed_torch
 
 DATA = bonds(graphs=40).with_training_statistics(range(24))
 SPLIT = Split(np.arange(24), np.arange(24, 32), np.arange(32, 40))
+ACCELERATED = ("gin", "egin", "egin_c", "egin_e")  # for these, the definition is another path
 EPOCH_READS = 3  # the losses, the correct predictions and the gradient norms of an epoch are read at its end
 
 
@@ -61,8 +62,10 @@ def train_and_use(option, device, options, watch):
     return numbers, fold
 
 
-@every_model
-@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("option", "fast"),
+    [(option, True) for option in networks()] + [(option, False) for option in ACCELERATED],
+)
 def test_a_model_has_the_numbers_of_the_cpu(numbers, option, fast, monkeypatch):
     monkeypatch.setattr("egin_dgl.data.loader.why_not_dgl", lambda device: "edge lists on both devices")
     monkeypatch.setattr("egin_dgl.inference.explanation.STEPS", (4,))
