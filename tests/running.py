@@ -88,8 +88,9 @@ def run_spec(*options):
 def run_here(folder, *options):
     """Train in this process, with empty figures: to draw them takes most of a short run's time."""
     with (
-        patch.object(publish, "curves_figure", lambda *_: Figure((1, 1))),
-        patch.object(publish, "confusion_figure", lambda *_: Figure((1, 1))),
+        patch.object(
+            publish, "make_figures", lambda *_: {name: Figure((1, 1)) for name in ("curves", "confusion")}
+        ),
     ):
         return train(run_spec(*seeded(options)), folder)
 

@@ -31,7 +31,7 @@ from filelock import FileLock, Timeout
 from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, escape_control, escape_strings
-from egin_dgl.files import atomic_path, remove_temporary_files, storage_errors, write_text
+from egin_dgl.files import remove_temporary_files, save_figure, storage_errors, write_text
 from egin_dgl.runs.schemas import (
     RefitSummary,
     RunRecord,
@@ -186,6 +186,7 @@ class RunDir:
         patterns = (
             "predictions.csv",
             "*.png",
+            "*.svg",
             "fold_*/last.pt",
             "fold_*/best.safetensors",
             "fold_*/history.csv",
@@ -194,10 +195,8 @@ class RunDir:
         return {str(path.relative_to(self.path)): zlib.crc32(path.read_bytes()) for path in files}
 
     def save_picture(self, name: str, picture: "Figure") -> Path:
-        path = self.path / f"{name}.png"
-        with atomic_path(path) as temporary:
-            picture.savefig(temporary, format="png", dpi=120)
-        return path
+        """Write the picture as PNG and SVG; return the path of the PNG."""
+        return save_figure(self.path / name, picture)
 
     def save_predictions(
         self, predictions: Iterable["Prediction"], ids: Sequence[str], info: "DatasetInfo"

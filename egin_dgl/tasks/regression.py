@@ -36,6 +36,7 @@ class Regression(Task):
     metrics = REGRESSION
     losses = ("auto", "mse", "mae", "huber")
     baseline = "mean of training set"
+    pictures = ("parity",)
     has_probabilities = False
 
     mean: Tensor  # (T,) float64

@@ -15,6 +15,7 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import TrainingError
+from egin_dgl.evaluation.metrics import Metric
 from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn
 from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
@@ -24,7 +25,7 @@ from egin_dgl.training.precise_bn import bounded_batches, sample_batch
 
 @dataclass(frozen=True)
 class SplitResult:
-    """Loss, main score and decoded outputs (on the CPU) of one split; NaN if it is empty or was not evaluated."""
+    """Loss, monitored score and decoded outputs (on the CPU) of one split; NaN if it is empty or was not evaluated."""
 
     loss: float
     score: float
@@ -56,6 +57,7 @@ class Evaluator:
         use_test: bool,
     ):
         self.task, self.options, self.use_test = task, options, use_test and len(split.test) > 0
+        self.metric = task.metric(options.monitor)
         self.validation = GraphLoader(dataset, split.validation, options.batch_size)
         self.test = GraphLoader(dataset, split.test, options.batch_size)
         no_logits = torch.full((len(split.test), dataset.info.outputs), math.nan)
@@ -94,8 +96,8 @@ class Evaluator:
         if logits is None:
             return None
         _, validation, *test = zip(logits.split(self.sizes), self.whole.labels.split(self.sizes), strict=True)
-        test_result = score_outputs(self.task, *test[0]) if test else self.missing
-        return EvalResult(model, score_outputs(self.task, *validation), test_result)
+        test_result = score_outputs(self.task, *test[0], self.metric) if test else self.missing
+        return EvalResult(model, score_outputs(self.task, *validation, self.metric), test_result)
 
 
 def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
@@ -113,15 +115,16 @@ def evaluate(
     model.eval()
     pairs = [(compute_logits(model, batch, options), batch.labels) for batch in loader]
     empty = torch.zeros(0)
-    return score_outputs(task, *map(torch.cat, zip(*(pairs or [(empty, empty)]), strict=True)))
+    outputs, labels = map(torch.cat, zip(*(pairs or [(empty, empty)]), strict=True))
+    return score_outputs(task, outputs, labels, task.metric(options.monitor))
 
 
-def score_outputs(task: Task, outputs: Tensor, labels: Tensor) -> SplitResult:
-    """Loss and main score of the outputs (B, outputs) of a model, given the labels."""
+def score_outputs(task: Task, outputs: Tensor, labels: Tensor, metric: Metric) -> SplitResult:
+    """Loss and score of the outputs (B, outputs) of a model, given the labels."""
     if not len(labels):
         return SplitResult(math.nan, math.nan, outputs.cpu())
     logits = task.decode(outputs).cpu()
-    return SplitResult(task.loss(outputs, labels).item(), task.main()(logits, labels.cpu()), logits)
+    return SplitResult(task.loss(outputs, labels).item(), metric(logits, labels.cpu()), logits)
 
 
 @torch.no_grad()

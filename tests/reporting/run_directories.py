@@ -47,9 +47,9 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
     logits[torch.arange(len(labels)), torch.where(wrong, 1 - labels, labels)] = margins
     changes = {"test_score": float(test)}
     if record.val_score == record.val_score:  # NaN: there is no validation set
-        changes |= {"val_score": float(validation), "val_monitor": float(validation)}
+        changes["val_score"] = float(validation)
         changes["val_loss"] = float(1 - validation + 0.01 * rng.random())
-        changes |= {"monitor_score": changes["val_monitor"], "monitor_loss": changes["val_loss"]}
+        changes |= {"monitor_score": changes["val_score"], "monitor_loss": changes["val_loss"]}
     return replace(record, **changes), logits
 
 
