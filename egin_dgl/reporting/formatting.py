@@ -16,6 +16,10 @@ class Unit:
     remark: str  # after the name of a metric
     name: str  # after a difference
     significant: int = 0  # digits that a small value has at least
+    bounds: tuple[float, float] = (-math.inf, math.inf)  # of values; an interval ends there
+
+    def clip(self, value: float) -> float:
+        return min(max(value, self.bounds[0]), self.bounds[1])
 
     def decimals(self, value: float) -> int:
         """An RMSE in eV may be a thousandth of one in kJ: small values have more decimals."""
@@ -44,10 +48,10 @@ class Unit:
         return f"{self.text(mean)} ± {self.text(std, like=mean)}"
 
 
-PERCENT = Unit(100, 1, " in %", " points")
+PERCENT = Unit(100, 1, " in %", " points", bounds=(0, 1))
 PLAIN = Unit(1, 3, "", "")
-LOSS = Unit(1, 3, " (smaller is better)", "")
-ERROR = Unit(1, 3, " (smaller is better)", "", significant=3)  # in the unit of the targets
+LOSS = Unit(1, 3, " (smaller is better)", "", bounds=(0, math.inf))
+ERROR = Unit(1, 3, " (smaller is better)", "", 3, (0, math.inf))  # in the unit of the targets
 
 # How a protocol chooses its epoch: in a sentence, and in a column.
 EPOCH_CHOICE = {

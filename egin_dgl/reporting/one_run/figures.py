@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from egin_dgl.evaluation.history import History
 from egin_dgl.reporting.formatting import PERCENT, unit_of
@@ -53,9 +54,9 @@ def curves_figure(
         if quantity == "loss":
             log_axis(axes)  # with sum readouts the first losses are a hundred times the last
         elif unit is PERCENT:
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+            percent_axis(axes.yaxis)
         if not kernel:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         axes.grid(alpha=0.3)
         axes.legend(fontsize=9)
     if not kernel:
@@ -71,9 +72,12 @@ def mark_chosen(axes: Axes, chosen: Sequence[float], name: str) -> None:
     axes.axvline(float(np.median(chosen)), color="0.3", linestyle="--", linewidth=1, label=text)
     if len(set(chosen)) > 1:
         marks = axes.get_xaxis_transform()  # x in data, y from 0 to 1
-        axes.plot(
-            chosen, np.zeros(len(chosen)), "|", color="0.3", markersize=14, transform=marks, clip_on=False
-        )
+        axes.plot(chosen, np.full(len(chosen), 0.03), "|", color="0.3", markersize=11, transform=marks)
+
+
+def percent_axis(axis: Axis) -> None:
+    """Fractions in %, with as many decimals as they need."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
 
 
 def log_axis(axes: Axes) -> None:
@@ -104,7 +108,7 @@ def confusion_figure(counts: np.ndarray, class_names: Sequence[str], title: str)
     fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, label="share of the true class")
-    bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    percent_axis(bar.ax.yaxis)
     figure.suptitle("\n".join(textwrap.wrap(title, int(11 * size))), fontsize=11)
     axes.set(xlabel="predicted class", ylabel="true class")
     ticks = range(0, len(counts), -(-len(counts) // MAX_NAMES))  # every n-th name where all would overlap

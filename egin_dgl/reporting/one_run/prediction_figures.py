@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from torch import Tensor
+
+from egin_dgl.reporting.one_run.figures import percent_axis
 
 MAX_CURVES = 12  # with more classes or targets: their mean and spread
 MAX_PANELS = 12  # targets of a parity plot
@@ -70,7 +71,7 @@ def probabilities_figure(
         labels: as in `GraphDataset`.
         names: of classes or targets.
     """
-    figure = Figure(figsize=(13, 4.6), layout="constrained")
+    figure = Figure(figsize=(13, 4.6), layout="compressed")
     figure.suptitle(title)
     roc, precision, reliability = figure.subplots(1, 3)
     targets = binary_targets(scaled, labels, names)
@@ -79,8 +80,9 @@ def probabilities_figure(
         points = [curve(target) for target in targets]
         if len(points) > MAX_CURVES:
             curves = np.array([np.interp(GRID, x, y) for x, y in points])
-            axes.fill_between(GRID, *np.quantile(curves, (0.1, 0.9), axis=0), alpha=0.2, label="80 % of them")
-            axes.plot(GRID, curves.mean(axis=0), label=f"mean of {len(points)}")
+            low, high = np.quantile(curves, (0.1, 0.9), axis=0)
+            axes.fill_between(GRID, low, high, alpha=0.2, label="80 % of the curves")
+            axes.plot(GRID, curves.mean(axis=0), label=f"mean of {len(points)} curves")
             axes.legend(fontsize=8, loc="lower right" if axes is roc else "lower left")
             continue
         for i, (target, (x, y)) in enumerate(zip(targets, points, strict=True)):
@@ -89,14 +91,16 @@ def probabilities_figure(
     roc.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
     roc.set(xlabel="false positive rate", ylabel="true positive rate", title="ROC")
     precision.set(xlabel="recall", ylabel="precision", title="precision–recall")
-    if 0 < len(targets) <= MAX_CURVES:
+    if len(targets) == 1:
+        roc.legend(fontsize=8, loc="lower right", title="positive")
+    elif len(targets) <= MAX_CURVES:
         handles = roc.get_legend_handles_labels()
-        figure.legend(*handles, loc="outside right center", fontsize=8, title="positive of known")
+        figure.legend(*handles, loc="outside right center", fontsize=8, title="positive")
     draw_reliability(reliability, scaled, raw, labels)
     for axes in (roc, precision, reliability):
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(PercentFormatter(1.0))
+            percent_axis(axis)
         axes.grid(alpha=0.3)
     return figure
 

@@ -56,7 +56,7 @@ def make_figures(
     if "confusion" in task.pictures:
         caption = f"{title}, test sets, {headline_label(summary)}"
         figures["confusion"] = confusion_figure(confusion_counts(results), info.class_names, caption)
-    caption = f"{title}, test sets {over_folds(summary)}"
+    caption = f"{title}, test sets {'pooled ' if len(results) > 1 else ''}{over_folds(summary)}"
     if "probabilities" in task.pictures:
         scaled = torch.stack([task.predict(row.logits, row.temperature) for row in predictions])
         raw = torch.stack([task.predict(row.logits) for row in predictions])

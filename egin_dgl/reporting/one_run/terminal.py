@@ -69,7 +69,7 @@ def target_text(entry: dict | None, unit: Unit, folds: int) -> str:
 
 
 def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
-    """Value, interval (fractions clipped to 0 to 100 %), epoch or C, and how it was chosen, of each protocol that has a result."""
+    """Value, interval, epoch or C, and how it was chosen, of each protocol that has a result."""
     rows, unit = {}, unit_of(summary["metric"])
     for name, result in summary["protocols"].items():
         if result is None:
@@ -77,7 +77,7 @@ def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
         value, interval = unit.text(result["mean"]), ""
         if result["interval"]:
             low, high = result["interval"]
-            low, high = (max(0, low), min(1, high)) if unit is PERCENT else (low, high)
+            low, high = min(unit.clip(low), result["mean"]), max(unit.clip(high), result["mean"])
             value = unit.mean_std(result["mean"], result["std"])
             interval = f"{unit.text(low)} – {unit.text(high)}"
         chosen = as_list(result.get(choice_name(summary), []))
