@@ -71,7 +71,7 @@ def probabilities_figure(
         labels: as in `GraphDataset`.
         names: of classes or targets.
     """
-    figure = Figure(figsize=(13, 4.6), layout="compressed")
+    figure = Figure(figsize=(13, 4.3), layout="compressed")
     figure.suptitle(title)
     roc, precision, reliability = figure.subplots(1, 3)
     targets = binary_targets(scaled, labels, names)
