@@ -1,21 +1,30 @@
 """Imports of large libraries: DGL without its notices, or one sentence with the reason and the pip command to run.
 
-The import takes seconds: only modules that need graphs `import egin_dgl.with_dgl`.
+DGL is optional: without it, graphs are edge lists (`data/edge_list.py`). Its import takes seconds: only modules that need
+graphs `import egin_dgl.with_dgl`.
 """
 
 import gc
 import importlib
+import logging
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from egin_dgl.errors import BackendError
 from egin_dgl.reproducibility import disable_cpu_specific_kernels
+
+if TYPE_CHECKING:
+    import torch
+
+log = logging.getLogger(__name__)
 
 
 def installed_version(package: str) -> str:
@@ -38,24 +47,55 @@ def import_dgl() -> ModuleType:
         with warnings.catch_warnings():
             # DGL 1.1 uses torch.cuda.amp names that newer torch deprecates.
             warnings.simplefilter("ignore")
-            dgl = importlib.import_module("dgl")
-            disable_cpu_specific_kernels()
-            return dgl
+            return importlib.import_module("dgl")
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if isinstance(error, ModuleNotFoundError) and error.name == "dgl":
+            raise BackendError(f"this needs DGL, which is not installed: {how_to_install()}") from None
         raise BackendError(
             f"DGL {installed_version('dgl')} cannot be imported with torch {installed_version('torch')} on Python "
-            f"{sys.version_info.major}.{sys.version_info.minor} ({reason}): run `{fixing_command()}`, or install the "
+            f"{sys.version_info.major}.{sys.version_info.minor} ({reason}): {how_to_install()}, or install the "
             "DGL build made for your torch (https://www.dgl.ai/pages/start.html)."
         ) from error
 
 
-def fixing_command() -> str:
-    if sys.version_info >= (3, 12):
+@cache
+def has_dgl() -> bool:
+    """Import DGL if it is installed; whether it can be used. A damaged installation is reported once."""
+    found = False
+    try:
+        import_dgl()
+        found = True
+    except BackendError as error:
+        if error.__cause__ is not None:  # it is installed
+            log.warning("%s Until then models run without DGL.", error)
+    disable_cpu_specific_kernels()
+    return found
+
+
+@cache
+def why_not_dgl(device: "torch.device") -> str | None:
+    """None if DGL can hold graphs on the device, else the reason."""
+    if not has_dgl():
+        return "DGL cannot be imported"
+    dgl = import_dgl()
+    try:
+        dgl.graph(([0], [0])).to(device)
+    except Exception as error:  # DGL raises its own error type, which differs between versions
+        return f"DGL {dgl.__version__} cannot use it ({str(error).splitlines()[-1]})"
+    return None
+
+
+def how_to_install() -> str:
+    if sys.version_info >= (3, 13):
         return (
-            'pip install dgl==2.1.0 torch==2.2.1 torchdata==0.7.1 "numpy<2" pandas pydantic pyyaml packaging'
+            f"it has no build for Python {sys.version_info.major}.{sys.version_info.minor}; use Python 3.11"
         )
-    return 'pip install dgl==1.1.3 "torch>=2.2,<2.14" packaging'
+    if sys.version_info >= (3, 12):
+        packages = 'dgl==2.1.0 torch==2.2.1 torchdata==0.7.1 "numpy<2" pandas pydantic pyyaml packaging'
+    else:
+        packages = 'dgl==1.1.3 "torch>=2.2,<2.14" packaging'
+    return f"run `pip install {packages}`"
 
 
 @contextmanager

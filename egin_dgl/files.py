@@ -71,6 +71,14 @@ def regular_file(path: Path) -> Path:
     return path
 
 
+def output_directory(path: Path) -> Path:
+    """The path of a directory to write to, which need not exist yet, unless it cannot become one."""
+    for place in (path, *path.parents):
+        if os.path.lexists(place) and not place.is_dir():
+            raise StorageError(f"cannot write to the directory {path}: {place} is not a directory")
+    return path
+
+
 def write_failure_reason(error: OSError) -> str | None:
     """Why a file could not be written; None for an error of a network or a pipe."""
     is_network = isinstance(error, (ConnectionError, TimeoutError)) or error.errno in NETWORK_ERRORS

@@ -94,12 +94,12 @@ def restart_if_needed(value: object) -> None:
 
 
 def disable_cpu_specific_kernels() -> None:
-    """Switch off kernels that depend on cache sizes or the processor's maker; call after importing torch and DGL."""
+    """Switch off kernels that depend on cache sizes or the processor's maker; call after importing torch and, if it is installed, DGL."""
     if os.environ.get(MARK) in FLAGS:
-        import dgl
         import torch
 
-        dgl.use_libxsmm(False)  # neighbour sums in blocks that fit a cache
+        if dgl := sys.modules.get("dgl"):
+            dgl.use_libxsmm(False)  # neighbour sums in blocks that fit a cache
         torch.backends.mkldnn.set_flags(False)  # oneDNN: bf16 products where a processor has them
 
 

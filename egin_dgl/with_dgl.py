@@ -1,5 +1,5 @@
-"""Imports DGL; first import of every package that uses it."""
+"""Imports DGL where it is installed; first import of every package that uses graphs."""
 
-from egin_dgl.backend import import_dgl
+from egin_dgl.backend import has_dgl
 
-import_dgl()
+has_dgl()

@@ -58,10 +58,12 @@ def fold_seconds(options: list[str], dataset: GraphDataset) -> float:
         return time.process_time() - start
 
 
-def main(turns: int) -> None:
+def main(turns: int, names: list[str]) -> None:
     """Minimum over turns, each of which runs all variants: other load on the machine only adds time."""
     print(f"| | {' | '.join(VARIANTS)} |\n|---|{'---:|' * len(VARIANTS)}")
     for name, options in DATASETS.items():
+        if name not in names:
+            continue
         with initialize_config_dir(str(CONF), version_base="1.3"):
             dataset = build(resolve_settings(compose("train", options)), "dataset")
         fold_seconds([*options, "trainer.epochs=1"], dataset)  # warm-up: loads code and prepares the data
@@ -76,12 +78,14 @@ def main(turns: int) -> None:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="number of measurements (default: 3)")
+    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS), metavar="NAME")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
     try:
         with one_thread():
-            main(parse(sys.argv[1:]).turns)
+            given = parse(sys.argv[1:])
+            main(given.turns, given.datasets)
     except (EginError, OSError) as error:
         sys.exit(f"error: {error}")

@@ -4,6 +4,9 @@ import pytest
 import running
 import torch
 
+from egin_dgl.backend import has_dgl
+from egin_dgl.errors import BackendError
+
 torch.set_num_threads(1)  # as folds are trained; on a busy machine two threads are many times slower than one
 
 pytest_plugins = ["pytester", "trained_numbers"]
@@ -17,6 +20,17 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     running.seed = config.getoption("--seed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """What needs DGL is skipped where DGL is not installed."""
+    try:
+        return (yield)
+    except BackendError as error:
+        if has_dgl():
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

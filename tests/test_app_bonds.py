@@ -9,6 +9,7 @@ from egin_dgl.ewl import refine
 from egin_dgl.runs.run_dir import RunDir
 
 VARIANTS = [("egin", "true"), ("egin_c", "false"), ("egin_e", "true")]
+VARIANTS += [pytest.param("egin_m", "false", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("model", "eps"), VARIANTS)

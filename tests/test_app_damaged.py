@@ -6,6 +6,7 @@ import random
 import shutil
 
 import pytest
+from attacks.mutations import flip_bit
 from running import resume_here, same_numbers
 
 from egin_dgl.cli.experiment import make_experiment
@@ -54,7 +55,8 @@ def interrupted(small_run, tmp_path_factory):
 def damage(path, way):
     content = path.read_bytes()
     if way.startswith("bit"):
-        content = flip(content, int(float(way.split()[1]) * len(content)))
+        place = int(float(way.split()[1]) * len(content))
+        content = flip_bit(content, place, place % 7)
     else:
         noise = random.Random(0).randbytes(500)
         ways = {
@@ -65,10 +67,6 @@ def damage(path, way):
         }
         content = ways.get(way, way.encode())
     path.write_bytes(content)
-
-
-def flip(content, place):
-    return content[:place] + bytes([content[place] ^ 1 << place % 7]) + content[place + 1 :]
 
 
 def outcome(folder, unbroken):
@@ -98,7 +96,7 @@ def test_flipped_bits_of_a_checkpoint_are_detected(interrupted, tmp_path, name):
         path, expected = fold.path / name, read()
         good = path.read_bytes()
         for place in range(number, len(good), len(good) // 80):
-            path.write_bytes(flip(good, place))
+            path.write_bytes(flip_bit(good, place, place % 7))
             try:
                 assert read() == expected, place
             except TrainingError as error:
@@ -196,7 +194,7 @@ def test_damaged_sweep_is_refused_with_what_to_do(small_run, tmp_path):
     assert sweep.load() == record
     good = sweep.sweep_json.read_bytes()
     for place in range(0, len(good), 13):
-        sweep.sweep_json.write_bytes(flip(good, place))
+        sweep.sweep_json.write_bytes(flip_bit(good, place, place % 7))
         try:
             assert sweep.load() == record, place
         except ConfigError as error:

@@ -1,12 +1,14 @@
 """Known errors of the command line are one line on stderr and exit code 1."""
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
-from running import SMALL
+from running import SCRIPT, SMALL
 
 from egin_dgl.cli.main import main
 
@@ -32,18 +34,24 @@ def fail(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_e"),
+        (["model=nothing"], r"model has no option 'nothing'; valid: .*egin, egin_c, egin_c_eps, egin_e"),
         (
             ["model.hiden_dim=3"],
             r"there is no option 'model.hiden_dim'; valid in model: .*\(did you mean hidden_dim\?\)",
         ),
+        (["modle.x=3"], r"there is no option 'modle'; valid: cv, dataset, .*\(did you mean model\?\)"),
+        (["hydra.swep.dir=x"], r"there is no option 'hydra.swep'; valid in hydra: .*mean sweep\?"),
+        (["seed.x=3"], r"there is no option 'seed.x'$"),
         (["cv=nested", "cv.grid={nothing: 1}"], r"Could not override 'cv.grid'"),
         (["dataset=tu"], r"Missing mandatory value: dataset.name"),
         (["dataset=bonds", "model.dropout=nan"], r"model.dropout must be a finite number, got nan"),
         (["cv=paper", "dataset=bonds", "trainer.patience=3"], r"trainer.patience needs a validation"),
         (["dataset=bonds", "~model"], r"model is missing: choose one by model=NAME"),
+        (["tr{ainer.epochs=3"], r"'tr\{ainer.epochs=3' is not OPTION=VALUE: quote special characters"),
+        (["dataset.path=a{b"], r"'dataset.path=a\{b' is not OPTION=VALUE"),
+        (["-m", "dataset=bonds", "model.num_layers=x"], r"the only job: model.num_layers must be .*no job"),
         (["=5"], r"'=5' names no option: write OPTION=VALUE"),
-        (["model=5"], r"model must be one of .*egin, egin_c, egin_e.*, got '5'"),
+        (["model=5"], r"model must be one of .*egin, egin_c, egin_c_eps, egin_e.*, got '5'"),
         (["-m", "hydra/launcher=submitit_slurm"], r"hydra/launcher=submitit_slurm needs SLURM"),
     ],
 )
@@ -71,6 +79,26 @@ def test_a_known_error_is_one_line(fail, options, message, tmp_path, monkeypatch
 )
 def test_errors_of_other_commands(fail, arguments, message):
     assert re.match(f"error: {message}", fail(*arguments))
+
+
+def test_what_cannot_be_a_directory_is_refused_before_any_work(fail, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    for out in ("pipe", "file", "file/new", "link"):
+        message = f"error: cannot write to the directory {out}: {out.split('/')[0]} is not a directory"
+        assert fail("explain", "run=nowhere", "input=y", "graph=1", f"out={out}") == message
+        assert fail("table", ".", "--out", out) == message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
+
+
+def test_a_misspelt_option_waits_for_no_slow_import(unwatched):
+    command = [sys.executable, "-X", "importtime", SCRIPT, "modle=egin"]
+    with unwatched():  # it is refused
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    loaded = set(re.findall(r"\| +(\w+)$", done.stderr, re.MULTILINE))
+    assert "did you mean model?" in done.stderr and "hydra" in loaded
+    assert not loaded & {"torch", "dgl", "numpy", "pandas", "scipy", "pydantic", "rich", "matplotlib"}
 
 
 def test_help_of_every_command_lists_its_options(capsys, monkeypatch):

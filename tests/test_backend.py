@@ -22,16 +22,16 @@ def run_with_broken_dgl(folder: Path, raising: str, *overrides: str) -> subproce
     )
 
 
-def test_missing_library_is_reported_with_versions_and_pip_command(tmp_path, unwatched):
+def test_damaged_installation_is_reported_once_and_training_goes_on_without_dgl(numbers, tmp_path):
     raising = 'raise FileNotFoundError("Cannot find DGL C++ graphbolt library at /x.so\\nmore")'
-    with unwatched():  # without DGL nothing is trained
-        done = run_with_broken_dgl(tmp_path, raising)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: DGL ")
+    done = run_with_broken_dgl(
+        tmp_path, raising, "trainer=smoke", "cv.fold=0", "dataset=bonds", "trainer.fast=false"
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in (done.stdout + done.stderr).splitlines() if "DGL" in line]
     assert "cannot be imported with torch 2." in line
     assert "Cannot find DGL C++ graphbolt library" in line
-    assert "pip install dgl==" in line
+    assert "Until then models run without DGL" in line
     assert "Traceback" not in done.stderr
 
 

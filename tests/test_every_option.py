@@ -2,9 +2,9 @@
 
 import math
 
-import dgl
 import pytest
 import torch
+from graphs import dgl
 from omegaconf import OmegaConf
 from running import BONDS, ROOT, composed, replaced, settings_of
 

@@ -4,12 +4,12 @@ elsewhere.
 CANARY stands for a path that does not exist; each value would create it, or read it, if it were followed.
 """
 
-import copy
 import json
 import shutil
 import sys
 
 import pytest
+from attacks.foreign import CALL, JOB_NAMES, SETTINGS, foreign_metadata, with_value
 from running import edit_settings, run_spec
 
 from egin_dgl.cli.overrides import parse_arguments
@@ -24,41 +24,6 @@ from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
 
-TARGETS = [
-    "os.mkdir",
-    "torch.load",
-    "hydra.utils.instantiate",
-    "builtins.eval",
-    "torch.optim.adam.torch.load",  # begins like an optimizer
-    "egin_dgl.models.registry.import_module",
-    "egin_dgl.data.dataset.Path.touch",
-    "egin_dgl.files.write_text",
-    "egin_dgl.models.model.nn.Module",  # a class, but not a model
-    "antigravity",
-    None,
-    5,
-    "egin_dgl..models",
-    {"_target_": "os.mkdir"},
-]
-CALL = {"_target_": "os.mkdir", "path": "CANARY"}
-ROUTES = [
-    *(("model._target_", target) for target in TARGETS),
-    *((f"{group}._target_", "os.mkdir") for group in ("dataset", "optimizer", "scheduler", "ewl", "trainer")),
-    ("optimizer._target_", "egin_dgl.models.EGIN"),  # registered, but as another kind
-    ("model", CALL),
-    ("model.readout", CALL),
-    ("model.readout", [CALL]),
-    ("model.readout", "${oc.env:HOME}"),
-    ("model._args_", ["CANARY"]),
-    ("trainer.batch_size", "${oc.env:HOME}"),
-    ("seed", "${oc.env:HOME}"),
-    ("dataset.url", "http://127.0.0.1:9/CANARY"),
-    ("cv.grid", {"model": {"_target_": ["os.mkdir"]}}),
-    ("cv.grid", {"model": {"x._target_": ["os.mkdir"], "x._args_": [["CANARY"]]}}),
-    ("hydra", {"callbacks": {"x": CALL}}),
-    ("evil", 1),
-]
-
 
 @pytest.fixture
 def canary(tmp_path):
@@ -72,16 +37,7 @@ def spec():
     return run_spec("dataset=bonds", "dataset.graphs=60")
 
 
-def with_value(settings, option, value, canary):
-    """Return settings with one changed option."""
-    changed = copy.deepcopy(settings)
-    group, _, name = option.rpartition(".")
-    value = json.loads(json.dumps(value).replace("CANARY", str(canary)))
-    (changed[group] if group else changed)[name] = value
-    return changed
-
-
-@pytest.mark.parametrize(("option", "value"), ROUTES, ids=str)
+@pytest.mark.parametrize(("option", "value"), SETTINGS, ids=str)
 def test_settings_of_others_call_nothing(option, value, spec, canary, tmp_path):
     before = set(sys.modules)
     foreign = RunSpec(with_value(spec.settings, option, value, canary))
@@ -102,7 +58,7 @@ def test_foreign_sweep_is_refused_before_any_job(spec, canary, tmp_path, monkeyp
         jobs = [{"name": "0_gin", **spec.to_json()}, {"name": name, **spec.to_json(), "settings": settings}]
         sweep.sweep_json.write_text(json.dumps({"jobs": jobs, "trials": None, **more}))
 
-    for name in ("../canary", "..", "", str(canary), "a/../../canary"):
+    for name in (*JOB_NAMES, str(canary)):
         write(name, spec.settings)
         with pytest.raises(ConfigError, match="is not a directory inside that of the sweep"):
             resume(parse_arguments([f"resume={sweep.path}"]))
@@ -184,24 +140,12 @@ def test_tables_print_no_control_characters_and_resolve_nothing(small_run, monke
     assert run.overrides == (r"seed=\x07",) and run.options == {"model": r"\u202eg"}
 
 
-def metadata_of_others(good, canary):
-    for target in TARGETS:
-        yield {"model": {"_target_": target, "path": str(canary), "name": str(canary)}}
-    yield {"model": good["model"] | {"readout": {"_target_": "os.mkdir", "path": str(canary)}}}
-    yield {"model": good["model"] | {"_args_": [str(canary)]}}
-    yield {"model": good["model"] | {"readout": "${oc.env:HOME}"}}
-    for name in ("model", "info", "transforms", "vocabulary"):
-        yield from ({name: wrong} for wrong in ([1], "text", 5, {"os.mkdir": str(canary)}))
-    for wrong in (-3, "x", 10**12, None):
-        yield {"info": good["info"] | {"node_dim": wrong}}
-
-
 def test_weights_of_others_build_nothing_but_a_model(small_run, canary, tmp_path):
     """Their checksum is right: it protects from damage, not from malice."""
     fold = FoldDir(shutil.copytree(small_run, tmp_path / "run") / "fold_00", 0)
     tensors, good = fold.load_tensors()
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    for wrong in metadata_of_others(good, canary):
+    for wrong in foreign_metadata(good, canary):
         fold.save_tensors(tensors, good | wrong)
         with pytest.raises(EginError):
             load_run(tmp_path / "run")

@@ -66,7 +66,7 @@ print(json.dumps([run(arguments) for arguments in json.loads(sys.argv[1])]))
 HELP = {name: [name, "--help"] for name in COMMANDS}
 SUGGESTIONS = {
     "train": ["trian"],
-    "egin_e": ["train", "model=egin_x"],
+    "egin_e": ["train", "model=egin_ee"],
     "hidden_dim": ["train", "model.hiden_dim=3"],
     "mutag": ["train", "dataset=mutagg", "--help"],
     "cuneiform": ["ewl", "audit", "dataset=cuneform"],

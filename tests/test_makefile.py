@@ -35,7 +35,7 @@ def test_missing_python_is_reported_in_one_sentence(tmp_path):
     done = make(f"VENV={tmp_path / 'venv'}", "train", PATH=str(tools))
     assert done.returncode != 0
     sentence = done.stderr.splitlines()[0]
-    assert sentence.startswith("egin_dgl needs Python 3.10, 3.11 or 3.12")
+    assert sentence.startswith("egin_dgl needs Python 3.10, 3.11, 3.12 or 3.13")
     assert f"uv venv --python 3.11 --seed {tmp_path / 'venv'}" in sentence
     assert not (tmp_path / "venv").exists()
 

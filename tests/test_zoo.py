@@ -3,9 +3,9 @@
 from functools import cache
 from pathlib import Path
 
-import dgl
 import pytest
 import torch
+from graphs import make_graph
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import open_dict
@@ -64,7 +64,7 @@ def graph_inputs(edges, nodes, info):
     """An undirected graph with random features."""
     random = torch.Generator().manual_seed(0)
     src, dst = torch.tensor(edges, dtype=torch.int64).view(-1, 2).T
-    graph = dgl.graph((torch.cat([src, dst]), torch.cat([dst, src])), num_nodes=nodes)
+    graph = make_graph((torch.cat([src, dst]), torch.cat([dst, src])), num_nodes=nodes)
     one_way = torch.rand(len(src), info.edge_dim, generator=random)
     node_feats = torch.randn(nodes, info.node_dim, generator=random)
     return graph, node_feats, torch.cat([one_way, one_way])
@@ -90,7 +90,7 @@ def test_permutation_of_nodes_and_edges_leaves_logits_equal(option):
         torch.manual_seed(seed)
         nodes, edges = torch.randperm(graph.num_nodes()), torch.randperm(graph.num_edges())
         place = nodes.argsort()  # node nodes[i] moves to i
-        moved = dgl.graph((place[src[edges]], place[dst[edges]]), num_nodes=graph.num_nodes())
+        moved = make_graph((place[src[edges]], place[dst[edges]]), num_nodes=graph.num_nodes())
         torch.testing.assert_close(model(moved, h[nodes], e[edges]), out)
 
 

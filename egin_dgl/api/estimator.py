@@ -48,7 +48,7 @@ class EGINClassifier(ClassifierMixin, BaseEstimator):
             epoch, not calibrated. Default: ``0.1``.
         node_labels, node_attributes, edge_labels, edge_attributes: names of the node and edge data to use; None: all, real
             numbers as attributes, strings and integers as labels.
-        options: any other options of the command line, such as ``{"trainer.standardize": True, "ewl": "colors"}``.
+        options: any other options of the command line, such as ``{"trainer.standardize": False, "ewl": "colors"}``.
         seed: of weights, shuffling and the validation set. Default: ``0``.
         device: auto, cpu, cuda, … Default: ``"auto"``.
 

@@ -13,6 +13,7 @@ from egin_dgl.cli.splitting import make_splits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, escape_control
+from egin_dgl.evaluation.calibration import summarize_calibration
 from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.evaluation.summary import summarize, test_predictions
 from egin_dgl.reporting.dataset_summary import data_line, hints
@@ -25,6 +26,7 @@ from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.tasks import TASKS
 from egin_dgl.tasks.task import baseline_score
 from egin_dgl.terminal import make_console
+from egin_dgl.training.device import max_workers
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
@@ -85,6 +87,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
         **summarize(results, task.metrics, folds.k, settings["cv"]["validation"], dataset.info.target_names),
+        "calibration": summarize_calibration(results, splits),
     }
     predictions = list(test_predictions(results, splits))
     run.save_predictions(predictions, dataset.names, dataset.info)
@@ -142,7 +145,7 @@ def train_all_folds(
     budget: CpuBudget | None,
 ) -> list[FoldResult]:
     budget = budget or CpuBudget(len(cores()))
-    if workers := settings["trainer"]["fold_workers"]:
+    if workers := settings["trainer"]["fold_workers"] or max_workers(experiment.device):
         budget = replace(budget, workers=workers)
     jobs = [experiment.job(run.fold(number), split) for number, split in splits.items()]
     with FoldProgress({job.fold: job.folder.epochs for job in jobs}, experiment.epochs) as progress:

@@ -8,11 +8,12 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import QuotedString, Sweep
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError
 
 from egin_dgl.backend import installed_version
-from egin_dgl.cli.config_dirs import compose_config, conf_dir, list_choices, search_path, split_config_dir
+from egin_dgl.cli.config_dirs import conf_dir, list_choices, split_config_dir
 from egin_dgl.errors import ConfigError, did_you_mean, one_line
 
 # Package of each option, and of the samplers of a search.
@@ -78,6 +79,8 @@ def parse_value(override: str) -> Any:
 def explain(error: Exception) -> str:
     """An error of Hydra in one line, with the valid options where one is wrong."""
     text = str(error)
+    if isinstance(error, OverrideParseException):
+        return f"{error.override!r} is not OPTION=VALUE: quote special characters, as in OPTION='\"VALUE\"'"
     if match := re.search(r"Could not find 'hydra/((?:launcher|sweeper)/(\w+)[\w/]*)'", text):
         option, plugin = match[1].replace("/", "=", 1), PLUGINS.get(match[2], "")
         if plugin and installed_version(plugin.split()[0]) == "not installed":
@@ -88,20 +91,19 @@ def explain(error: Exception) -> str:
         if choices := list_choices(group, conf_dir(), user_dir):
             return f"{group} has no option {option!r}; valid: {', '.join(choices)}{did_you_mean(option, choices)}"
     if match := re.search(r"Could not override '([^']+)'", text):
-        key = match.group(1)
-        group, _, name = key.rpartition(".")
-        valid = list_options(group)
-        if valid and name not in valid:  # else the value is wrong, not the option
-            place = f" in {group}" if group else ""
-            return f"there is no option {key!r}; valid{place}: {', '.join(valid)}{did_you_mean(name, valid)}"
+        return explain_unknown(match[1], error.__cause__) or one_line(error)
     return one_line(error)
 
 
-def list_options(group: str) -> list[str]:
-    """The options of a group, in the configuration that the choices on the command line give."""
-    user_dir, overrides = split_config_dir(sys.argv[1:])
-    choices = [override for override in overrides if re.fullmatch(r"\w+=\w+", override)]
-    choices = [choice for choice in choices if list_choices(choice.split("=")[0], conf_dir(), user_dir)]
-    cfg = compose_config([*search_path(user_dir), *choices])
-    node = OmegaConf.select(cfg, group) if group else cfg
-    return sorted(str(key) for key in node if str(key)[0] != "_") if isinstance(node, DictConfig) else []
+def explain_unknown(override: str, cause: BaseException | None) -> str | None:
+    """The sentence about an option that does not exist, with those beside it; None if not its name but its value is wrong."""
+    if not isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
+        return None
+    option, node = str(cause.full_key), cause.parent_node
+    if not f"{override}.".startswith(f"{option}.") or not isinstance(node, DictConfig):
+        return None
+    valid = sorted(name for name in map(str, node) if name != "hydra" and not name.startswith("_"))
+    group, _, name = option.rpartition(".")
+    place = f" in {group}" if group else ""
+    known = f"; valid{place}: {', '.join(valid)}{did_you_mean(name, valid)}" if valid else ""
+    return f"there is no option {option!r}{known}"

@@ -25,7 +25,7 @@ from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.settings import Settings
 from egin_dgl.tasks import TASKS, Task
-from egin_dgl.training.device import pick_device
+from egin_dgl.training.device import fold_device, pick_device
 from egin_dgl.training.job import FoldJob, Recipe, TrainFold
 from egin_dgl.training.kernel_svm import fit_kernel_fold
 from egin_dgl.training.nested import Candidate, fit_nested_fold
@@ -56,7 +56,7 @@ class Experiment:
             split=split,
             folder=fold,
             train=self.train,
-            device=self.device,
+            device=fold_device(self.device, fold.fold),
             recipe=self.recipe,
         )
 
@@ -85,7 +85,7 @@ def make_experiment(
     train: TrainFold = fit_fold
     epochs = recipe.options.epochs
     if isinstance(model, WLKernelSVM):
-        train, epochs = fit_kernel_fold, len(model.penalties)
+        train, epochs, device = fit_kernel_fold, len(model.penalties), torch.device("cpu")
     if cv.get("grid"):
         points = expand_grid(settings, references or {}, trust)
         candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points]
@@ -119,7 +119,9 @@ def warn_not_reproducible(reproducible: str | Literal[False], device: torch.devi
 def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
     options = TrainerOptions(**settings["trainer"])
     colors = build(settings, "ewl")
-    transforms = [*([colors] if colors else []), *([Standardizer.fit] if options.standardize else [])]
+    has_attributes = dataset.info.node_attributes or dataset.info.edge_attributes
+    standardize = has_attributes if options.standardize == "auto" else options.standardize
+    transforms = [*([colors] if colors else []), *([Standardizer.fit] if standardize else [])]
     return Recipe(
         make_model=build(settings, "model"),
         make_optimizer=build(settings, "optimizer"),
@@ -153,8 +155,9 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
 def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_network: bool) -> None:
     """Refuse options that are valid alone but not together."""
     options, grid, validation = recipe.options, cv.get("grid"), cv["validation"]
-    if recipe.transforms and not is_network:
-        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=false")
+    asked = [fit for fit in recipe.transforms if fit != Standardizer.fit or options.standardize is True]
+    if asked and not is_network:
+        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=auto")
     if grid and not is_network:
         raise ConfigError("cv=nested is for networks; a kernel chooses its penalty in cv=ten_fold")
     if cv.get("holdout") and cv.get("fold") is None:

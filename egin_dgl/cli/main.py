@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "show which edges and nodes a prediction depends on",
     "table": "compare runs in one table",
     "ewl": "compare graphs by colour refinement: audit, compare, draw",
+    "pairs": "show which pairs of graphs models distinguish",
 }
 
 

@@ -108,7 +108,8 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
             jobs.append(compose_job(hydra, number, point))
         except EginError as error:
             varied = " ".join(word for word, key in zip(point, values, strict=True) if key in swept)
-            sentence = f"job {number + 1} ({varied}): {one_line(error)}; no job was started"
+            job = f"job {number + 1} ({varied})" if varied else "the only job"
+            sentence = f"{job}: {one_line(error)}; no job was started"
             raise ConfigError(sentence) from error
     return jobs
 

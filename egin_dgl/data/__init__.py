@@ -4,6 +4,7 @@ from importlib import import_module
 
 import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
+from egin_dgl.data.edge_list import EdgeList
 from egin_dgl.data.readers.synthetic import bonds
 from egin_dgl.data.readers.tu import load_tu
 from egin_dgl.data.transform import Standardizer
@@ -11,6 +12,7 @@ from egin_dgl.data.vocabulary import Vocabulary
 
 __all__ = [
     "DatasetInfo",
+    "EdgeList",
     "GraphDataset",
     "Standardizer",
     "Vocabulary",

@@ -6,14 +6,17 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import dgl
 import numpy as np
 import torch
 
+from egin_dgl.backend import import_dgl
 from egin_dgl.data.ragged import Offsets
 from egin_dgl.data.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
 
 Indices: TypeAlias = Sequence[int] | np.ndarray | torch.Tensor  # numbers of graphs
 TaskName = Literal["multiclass", "multilabel", "regression"]
@@ -86,6 +89,7 @@ class GraphDataset:
     skipped: tuple[
         str, ...
     ] = ()  # entries of the source that could not be read, each with its place and reason
+    training: Indices | None = None  # the training graphs, which decide how batches are computed; None: all
 
     @classmethod
     def from_graphs(
@@ -154,7 +158,7 @@ class GraphDataset:
         sizes = f"{info.graphs} graphs, {nodes} nodes, {edges} edges, {targets}"
         return f"GraphDataset({info.name!r}: {sizes}, node_dim={info.node_dim}, edge_dim={info.edge_dim})"
 
-    def __getitem__(self, index: int) -> tuple[dgl.DGLGraph, torch.Tensor]:
+    def __getitem__(self, index: int) -> tuple["DGLGraph", torch.Tensor]:
         """Graph `index` as a DGLGraph with ``ndata["feat"]`` and ``edata["feat"]``, and its label."""
         index = operator.index(index)
         if not -len(self) <= index < len(self):
@@ -162,13 +166,17 @@ class GraphDataset:
         index %= len(self)
         first, last = self.node_offsets[index : index + 2].tolist()
         edges = slice(*self.edge_offsets[index : index + 2].tolist())
-        graph = dgl.graph((self.src[edges] - first, self.dst[edges] - first), num_nodes=last - first)
+        graph = import_dgl().graph((self.src[edges] - first, self.dst[edges] - first), num_nodes=last - first)
         graph.ndata["feat"] = self.node_feats[first:last]
         graph.edata["feat"] = self.edge_feats[edges]
         return graph, self.labels[index]
 
     def to(self, device: str | torch.device) -> "GraphDataset":
-        return replace(self, **{key: getattr(self, key).to(device) for key in TENSORS})
+        """The same dataset with its tensors on another device; copies to a GPU do not wait for each other."""
+        tensors = {key: getattr(self, key) for key in TENSORS}
+        if torch.device(device).type == "cuda":
+            tensors = {key: t if t.is_cuda else t.pin_memory() for key, t in tensors.items()}
+        return replace(self, **{key: t.to(device, non_blocking=True) for key, t in tensors.items()})
 
     def with_features(
         self,
@@ -191,7 +199,7 @@ class GraphDataset:
         return replace(self, info=replace(self.info, **info), **feats)
 
     def with_training_statistics(self, train_indices: Indices) -> "GraphDataset":
-        """The same dataset; sizes and degrees in its info are those of the training graphs only."""
+        """The same dataset with these training graphs; sizes and degrees in its info are theirs only."""
         sizes = self.node_offsets.diff().cpu()
         chosen = torch.zeros(len(sizes), dtype=torch.bool)
         chosen[torch.as_tensor(train_indices, dtype=torch.int64)] = True
@@ -206,7 +214,7 @@ class GraphDataset:
             size_percentiles=tuple(percentiles),
             mean_log_degree=(degrees + 1).double().log().mean().item(),
         )
-        return replace(self, info=info)
+        return replace(self, info=info, training=train_indices)
 
     @cached_property
     def node_rows(self) -> Offsets:
@@ -217,6 +225,13 @@ class GraphDataset:
     def edge_rows(self) -> Offsets:
         """The range of edges of each graph, for batches."""
         return Offsets(self.edge_offsets)
+
+    @cached_property
+    def looped_nodes(self) -> np.ndarray:
+        """(G,) nodes of each graph that have a self-loop, on the host."""
+        loops = (self.src[self.src == self.dst]).unique().cpu()
+        graphs = np.searchsorted(self.node_rows.on_host, loops.numpy(), side="right") - 1
+        return np.bincount(graphs, minlength=len(self))
 
     @property
     def names(self) -> Sequence[str]:

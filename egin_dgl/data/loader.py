@@ -1,21 +1,24 @@
 """From flat tensors to batches, assembled by indexing on the dataset's device.
 
 Several batches are gathered at once and each is a slice of the result, so that a batch costs little more than some slices.
-Attributes of a batch are computed on first access: a model that never reads the DGL graph does not pay for it.
+Attributes of a batch are computed on first access: a model that never reads the graph does not pay for it.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import TypeVar
 
-import dgl
 import numpy as np
 import torch
 from torch import Tensor
 
+from egin_dgl.backend import import_dgl, why_not_dgl
 from egin_dgl.data.dataset import GraphDataset, Indices
+from egin_dgl.data.edge_list import EdgeList, Graph
 from egin_dgl.data.ragged import Offsets, row_positions
 
+Values = TypeVar("Values", Tensor, np.ndarray)
 MAX_ROWS = 2**18  # nodes and edges gathered at once: many batches of small graphs, in bounded memory
 
 
@@ -74,8 +77,8 @@ class Batch:
         """The rows of these graphs in a flat tensor over the dataset."""
         return self.chunk.rows(tensor, offsets, self.number)
 
-    def per_graph(self, values: Tensor) -> Tensor:
-        """The values of these graphs in a tensor with a row for each graph of the chunk."""
+    def per_graph(self, values: Values) -> Values:
+        """The values of these graphs in a tensor or array with a row for each graph of the chunk."""
         first = self.number * self.chunk.batch_size
         return values[first : first + self.chunk.batch_size]
 
@@ -100,8 +103,8 @@ class Batch:
         return self.per_graph(self.chunk.layout(self.chunk.dataset.node_rows).sizes)
 
     @cached_property
-    def graph(self) -> dgl.DGLGraph:
-        """The batched DGL graph, with nodes and edges in the order of the features."""
+    def graph(self) -> Graph:
+        """The batched graph, with nodes and edges in the order of the features: a DGLGraph where DGL can use the device."""
         dataset, layout = self.chunk.dataset, self.chunk.layout
         nodes, edges = layout(dataset.node_rows), layout(dataset.edge_rows)
         num_edges = self.per_graph(edges.sizes)
@@ -109,9 +112,11 @@ class Batch:
         shift = self.per_graph(nodes.starts) - dataset.node_offsets[self.graphs]
         positions = edges.slice(edges.positions, self.number)
         shift = shift.repeat_interleave(num_edges, output_size=len(positions))
-        graph = dgl.graph(
-            (dataset.src[positions] + shift, dataset.dst[positions] + shift), num_nodes=len(self.node_feats)
-        )
+        ends = dataset.src[positions] + shift, dataset.dst[positions] + shift
+        if why_not_dgl(shift.device):
+            looped = int(dataset.looped_nodes[self.per_graph(self.chunk.on_host)].sum())
+            return EdgeList(*ends, len(self.node_feats), self.num_nodes, num_edges, looped)
+        graph = import_dgl().graph(ends, num_nodes=len(self.node_feats))
         graph.set_batch_num_nodes(self.num_nodes)
         graph.set_batch_num_edges(num_edges)
         return graph
@@ -124,9 +129,11 @@ def assemble(dataset: GraphDataset, graphs: Tensor) -> Batch:
 
 def batches(dataset: GraphDataset, graphs: Tensor, batch_size: int) -> Iterator[Batch]:
     """Batches of these graphs, in this order; the last one may be smaller."""
-    mean_size = (len(dataset.dst) + len(dataset.node_feats)) / max(len(dataset), 1)
+    on_host, graphs = graphs.cpu().numpy(), graphs.to(dataset.labels.device, non_blocking=True)
+    # Of these graphs only: where a batch lies in memory may change the last digit of a product.
+    offsets = dataset.node_rows.on_host, dataset.edge_rows.on_host
+    mean_size = sum(int((o[on_host + 1] - o[on_host]).sum()) for o in offsets) / max(len(on_host), 1)
     chunk_size = max(1, int(MAX_ROWS / max(mean_size * batch_size, 1))) * batch_size
-    on_host, graphs = graphs.cpu().numpy(), graphs.to(dataset.labels.device)
     for number, chosen in enumerate(graphs.split(chunk_size)):
         chunk = Chunk(dataset, chosen, on_host[number * chunk_size : (number + 1) * chunk_size], batch_size)
         yield from (Batch(chunk, batch) for batch in range(-(-len(chosen) // batch_size)))

@@ -29,6 +29,9 @@ class Transform:
 class Standardizer(Transform):
     """x ← (x − mean) / std on the continuous columns; one-hot columns remain 0 and 1.
 
+    So do attributes that are 0 or 1 on every training graph, such as a one-hot encoding in a file of floats: a rare one
+    would become a very large number.
+
     >>> from egin_dgl.data import bonds
     >>> dataset = bonds(graphs=4)
     >>> Standardizer.fit(dataset, [0, 1]).apply(dataset) is dataset  # no continuous column
@@ -74,7 +77,9 @@ def _moments(columns: torch.Tensor) -> tuple[tuple[float, ...], tuple[float, ...
     mean, std = columns.mean(0), columns.std(0, correction=0)
     # The std of a constant column is rounding noise, not always exactly 0.
     constant = std <= 1e-9 * mean.abs()
-    return tuple(mean.tolist()), tuple(std.masked_fill(constant, 1.0).tolist())
+    indicator = ((columns == 0) | (columns == 1)).all(0)
+    mean, std = mean.masked_fill(indicator, 0.0), std.masked_fill(constant | indicator, 1.0)
+    return tuple(mean.tolist()), tuple(std.tolist())
 
 
 def _scale(feats: torch.Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> torch.Tensor:

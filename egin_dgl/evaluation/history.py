@@ -66,6 +66,7 @@ class FoldResult:
     chosen: dict[str, object] | None = None  # settings selected by nested cross-validation
     validation_logits: Tensor | None = None
     validation_labels: Tensor | None = None
+    task: str = "multiclass"
 
     def __repr__(self) -> str:
         end = self.history[-1] if self.history else None

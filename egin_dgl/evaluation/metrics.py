@@ -54,7 +54,7 @@ def _metrics(functions: str, module: ModuleType, prefix: str = "", **kind: bool)
 PROBABILISTIC = {"is_loss": True, "is_fraction": False, "needs_probabilities": True}
 MULTICLASS = {
     **_metrics("accuracy balanced_accuracy f1_macro mcc auroc average_precision", multiclass),
-    **_metrics("log_loss brier ece", multiclass, **PROBABILISTIC),
+    **_metrics("log_loss brier ece", multiclass, "", **PROBABILISTIC),
 }
 MULTILABEL = {
     **_metrics("auroc average_precision accuracy balanced_accuracy", multilabel, "label_"),
@@ -65,6 +65,11 @@ REGRESSION = {
     **_metrics("r2 spearman", regression, is_fraction=False),
 }
 
+BY_TASK: dict[str, Metrics] = {
+    "multiclass": MULTICLASS,
+    "multilabel": MULTILABEL,
+    "regression": REGRESSION,
+}
 # Direction and unit of a name, the same in every task that has it.
 METRICS = REGRESSION | MULTILABEL | MULTICLASS
 

@@ -1,4 +1,4 @@
-"""The summary of a run, protocols, metrics and calibration over all folds, and its predictions of test graphs."""
+"""The summary of a run, protocols and metrics over all folds, and its predictions of test graphs."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from egin_dgl.data.splits import Split
-from egin_dgl.evaluation.calibration import fold_temperature, summarize_calibration
+from egin_dgl.evaluation.calibration import held_out_temperatures
 from egin_dgl.evaluation.history import FoldResult, best_validation_record, selected_record
 from egin_dgl.evaluation.metrics import Metrics, compute_all_metrics
 from egin_dgl.evaluation.multiclass import confusion
@@ -60,7 +60,6 @@ def summarize(
         "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
         "metric": histories[0][0].metric,
         "metrics": {name: mean_std([fold[name] for fold in values]) for name in metrics},
-        "calibration": summarize_calibration(results, metrics),
         "validation_score": mean_std(best)["mean"],
     }
     if len(target_names) > 1:
@@ -114,8 +113,8 @@ def mean_std(values: Sequence[float]) -> dict:
 
 def test_predictions(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> Iterator[Prediction]:
     """One prediction per test graph and fold, by the model that the fold saved."""
-    for result in results:
-        record, temperature = selected_record(result.history), fold_temperature(result)
+    for result, temperature in zip(results, held_out_temperatures(results, splits), strict=True):
+        record = selected_record(result.history)
         how = "validation" if record.has_validation else ("last" if record.C is None else "middle C")
         rows = zip(
             splits[result.fold].test, result.test_labels, result.test_logits[record.epoch - 1], strict=True

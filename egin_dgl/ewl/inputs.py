@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import dgl
 import numpy as np
 from torch import Tensor
 
@@ -103,11 +102,12 @@ def as_graph_set(
         offsets, src, dst = graphs.node_offsets, graphs.src, graphs.dst
         nodes, edges = graphs.node_labels, graphs.edge_labels
     elif kind_of(graphs):
-        if isinstance(graphs, dgl.DGLGraph):
-            src, dst = (_integers(ends, "edges") for ends in graphs.edges())
-            offsets = offsets_of(_integers(graphs.batch_num_nodes(), "node counts"))
-            nodes = _field(graphs.ndata, fields[0], "node")
-            edges = _field(graphs.edata, fields[1], "edge")
+        if kind_of(graphs) == "DGL graph":
+            graph: Any = graphs
+            src, dst = (_integers(ends, "edges") for ends in graph.edges())
+            offsets = offsets_of(_integers(graph.batch_num_nodes(), "node counts"))
+            nodes = _field(graph.ndata, fields[0], "node")
+            edges = _field(graph.edata, fields[1], "edge")
         else:
             nodes_of, edges_of = (ColumnSelection(None if name is None else [name]) for name in fields)
             one = read_graph(graphs, (nodes_of, edges_of))

@@ -1,15 +1,17 @@
 """Which models are accelerated, and how: layer by layer with autograd, or fused."""
 
+from collections.abc import Sequence
+
 import torch
-from dgl.nn import AvgPooling, MaxPooling, SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.loader import Batch
-from egin_dgl.fast.dedup import find_distinct_rows
 from egin_dgl.fast.fused_blocks import find_norm_blocks
-from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork
-from egin_dgl.fast.layers import FastLayer, find_fast_layer, has_hooks, is_overridden
+from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork, FusedTupleLayer
+from egin_dgl.fast.layers import FastEGINM, FastLayer, find_fast_layer, has_hooks, is_overridden
+from egin_dgl.fast.precise_pass import forward_precise
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
+from egin_dgl.layers.readout import MaxPooling, MeanPooling, SumPooling
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, TrainStep
 
@@ -20,7 +22,7 @@ def accelerate(model: nn.Module) -> "AcceleratedModel | None":
         return None
     if is_overridden(model, GraphClassifier, "forward", "readouts", "transform_graph", "classify", "embed"):
         return None
-    if type(model.readout) not in (SumPooling, AvgPooling, MaxPooling):
+    if type(model.readout) not in (SumPooling, MeanPooling, MaxPooling):
         return None
     layers = [layer for layer in map(find_fast_layer, model.convs) if layer is not None]
     # All layers are fast, and none is used twice.
@@ -65,16 +67,11 @@ class AcceleratedModel:
         return step
 
     @torch.no_grad()
-    def precise_logits(self, batch: Batch, num_rows: int) -> Tensor | None:
-        """Logits in evaluation mode, every BatchNorm set to the statistics of the first `num_rows` nodes; None where the
-        model is not made of fusible blocks, or there is no such node."""
-        network = self.fuse(training=False) if num_rows else None
-        if network is None:
-            return None
-        sums = batch_sums(batch)
-        is_sparse = all(layer.neighbor_sum(sums).csr is not None for layer in self.layers)
-        rows = find_distinct_rows(sums, len(self.layers), num_rows) if is_sparse else None
-        return network.forward_precise(sums, num_rows, rows)
+    def precise_logits(self, train: Batch, others: Sequence[Batch]) -> list[Tensor] | None:
+        """Logits of other batches in evaluation mode, after setting every BatchNorm to the statistics of a batch; None where
+        the model is not made of fusible blocks, or this batch has no node."""
+        network = self.fuse(training=False) if len(train.node_feats) else None
+        return None if network is None else forward_precise(network, train, others)
 
     def fuse(self, training: bool) -> FusedNetwork | None:
         """The model as a fused network; None unless all of its blocks are fusible, and all of them `training` or none."""
@@ -87,8 +84,13 @@ class AcceleratedModel:
         if any(type(head) is not nn.Linear for head in model.heads):
             return None
         pairs = zip(self.layers, model.norms, strict=True)
-        layers = [FusedLayer(layer, find_norm_blocks(layer.mlp, norm, training)) for layer, norm in pairs]
+        layers = [fuse_layer(layer, norm, training) for layer, norm in pairs]
         return FusedNetwork(model, layers) if all(layer.blocks for layer in layers) else None
+
+
+def fuse_layer(layer: FastLayer, norm: nn.Module, training: bool) -> FusedLayer:
+    kind = FusedTupleLayer if isinstance(layer, FastEGINM) else FusedLayer
+    return kind(layer, find_norm_blocks(layer.mlp, norm, training), training)
 
 
 def has_gradient_hooks(weight: Tensor) -> bool:
@@ -101,4 +103,4 @@ def pool(sums: BatchSums, h: Tensor, readout: nn.Module) -> Tensor:
     if isinstance(readout, MaxPooling):
         return torch.embedding_bag(h, sums.members.columns, sums.members.starts, False, 2)[0]
     total = sums.over_graphs(h)
-    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, AvgPooling) else total
+    return total / sums.num_nodes.clamp(min=1).unsqueeze(1) if isinstance(readout, MeanPooling) else total

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from egin_dgl.fast.layers import FastEGINE, FastLayer
+from egin_dgl.fast.layers import FastEGINE, FastLayer, is_rowwise
 from egin_dgl.fast.sparse_sums import BatchSums
 from egin_dgl.layers import MLP
 from egin_dgl.layers.mlp import BatchNorm
@@ -47,19 +47,15 @@ class NormBlock:
         self.saved = x, linear, mean, inverse, y.relu_()
         return y
 
-    def forward_precise(self, x: Tensor, groups: int, shares: Tensor | int) -> Tensor:
-        """In evaluation mode, after setting the running statistics to mean and variance of the first rows.
-
-        shares: number of these rows, or (R, 1): the share that each of the first R rows has in the mean.
-        """
-        linear = x @ regroup(self.weight, -1, groups).t()
-        num_rows = shares if isinstance(shares, int) else len(shares)
-        mean = weighted_mean(linear[:num_rows], shares)
-        variance = weighted_mean(linear.sub_(mean)[:num_rows].square(), shares)
+    def set_statistics(self, mean: Tensor, variance: Tensor) -> None:
+        """Set the running statistics, from mean and variance of x W^T."""
         torch.add(mean, self.bias, out=self.running_mean)
         self.running_var.copy_(variance)
-        factor = self.scale * variance.add_(self.eps).rsqrt_()
-        return torch.addcmul(self.shift, linear, factor, out=linear).relu_()
+        self.mean, self.factor = mean, self.scale * (variance + self.eps).rsqrt_()
+
+    def normalize_(self, linear: Tensor) -> Tensor:
+        """From x W^T to y with the statistics that were set; x W^T is overwritten."""
+        return torch.addcmul(self.shift, linear.sub_(self.mean), self.factor, out=linear).relu_()
 
     def backward(self, grad: Tensor) -> Tensor:
         """Accumulate the gradients of the parameters, and return that of x W^T.
@@ -110,11 +106,6 @@ def regroup(weight: Tensor, rows: int, columns: int) -> Tensor:
     return weight.unflatten(1, (rows, columns)).transpose(1, 2).flatten(1)
 
 
-def weighted_mean(rows: Tensor, shares: Tensor | int) -> Tensor:
-    """The mean of rows (R, D), each weighted by its share (R, 1) where shares are given."""
-    return rows.mean(0) if isinstance(shares, int) else (rows * shares).sum(0)
-
-
 def accumulate(parameter: Tensor, grad: Tensor) -> None:
     """Add a gradient to `parameter.grad`."""
     if not parameter.requires_grad:
@@ -137,7 +128,7 @@ class StackedEdgeMLPs:
         if not all(type(layer) is FastEGINE and not layer.has_eps for layer in layers):
             return None
         mlps = [layer.layer.edge_mlp for layer in layers]
-        if not all(type(mlp) is MLP and all(map(is_stackable, mlp)) for mlp in mlps):
+        if not all(type(mlp) is MLP and all(map(is_rowwise, mlp)) for mlp in mlps):
             return None
         shapes = {tuple(linear.weight.shape for linear in linears(mlp)) for mlp in mlps}
         return cls(mlps) if len(shapes) == 1 else None
@@ -182,10 +173,6 @@ class StackedEdgeMLPs:
     def join(self, h: Tensor) -> Tensor:
         """(M, V, D) -> (V, M · D)."""
         return h.transpose(0, 1).flatten(1)
-
-
-def is_stackable(step: nn.Module) -> bool:
-    return type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
 
 
 def linears(mlp: MLP) -> list[nn.Linear]:

@@ -4,57 +4,60 @@ On batches of small graphs most of the time of a step is the overhead of many sm
 operations of the layers. The objects hold what the gradient of one pass needs: a pass ends before the next begins.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
-from dgl.nn import AvgPooling
 from torch import Tensor
 
-from egin_dgl.fast.dedup import DistinctRows
 from egin_dgl.fast.fused_blocks import NormBlock, StackedEdgeMLPs, accumulate
-from egin_dgl.fast.layers import FastLayer, LayerInputs
-from egin_dgl.fast.sparse_sums import BatchSums, multiply
+from egin_dgl.fast.layers import FastEGINM, FastLayer, LayerInputs
+from egin_dgl.fast.sparse_sums import BatchSums
+from egin_dgl.layers.readout import MeanPooling
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn
-
-BlockForward = Callable[[NormBlock, Tensor, int], Tensor]
 
 
 class FusedLayer:
     """A sum over neighbors and the blocks after it: (N, D) -> (N, H)."""
 
-    def __init__(self, layer: FastLayer, blocks: list[NormBlock]):
-        self.layer, self.blocks = layer, blocks
+    def __init__(self, layer: FastLayer, blocks: list[NormBlock], training: bool):
+        self.layer, self.blocks, self.training = layer, blocks, training
 
-    def forward(
-        self, h: Tensor, inputs: LayerInputs, forward_block: BlockForward = NormBlock.forward
-    ) -> Tensor:
+    def forward(self, h: Tensor, inputs: LayerInputs) -> Tensor:
+        x, groups = self.aggregate(h, inputs)
+        first, *others = self.blocks
+        x = first.forward(x, groups)
+        for block in others:
+            x = block.forward(x, 1)
+        return x
+
+    def aggregate(self, h: Tensor, inputs: LayerInputs) -> tuple[Tensor, int]:
+        """What the first block receives, and in how many groups its columns are."""
         summed = inputs.neighbor_sum.apply(h)
-        h_self = h if inputs.self_rows is None else h.index_select(0, inputs.self_rows)
-        groups = len(summed) // len(h_self)
-        x = summed.view(len(h_self), -1)
+        groups = len(summed) // len(h)
+        x = summed.view(len(h), -1)
         if self.layer.has_eps:
-            x.add_((self.layer.eps * h_self).repeat(1, groups))
+            x.add_((self.layer.eps * h).repeat(1, groups))
         self.saved = h, inputs, groups, x.shape[1]
         if inputs.edge_part is not None:
             x = torch.cat([x, inputs.edge_part], dim=1)
-        first, *others = self.blocks
-        x = forward_block(first, x, groups)
-        for block in others:
-            x = forward_block(block, x, 1)
-        return x
+        return x, groups
 
     def backward(
         self, grad: Tensor, needs_input: bool, learns_edges: bool
     ) -> tuple[Tensor | None, Tensor | None]:
         """Accumulate the gradients of the parameters, and return those of h and of the edge part where needed."""
-        h, inputs, groups, dim = self.saved
         first, *others = self.blocks
         for block in reversed(others):
             grad = block.grad_input(block.backward(grad))
-        grad_linear = first.backward(grad)
+        return self.aggregate_backward(first.backward(grad), needs_input, learns_edges)
+
+    def aggregate_backward(
+        self, grad_linear: Tensor, needs_input: bool, learns_edges: bool
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """From the gradient of x W^T in the first block to those that `backward` returns."""
+        h, inputs, groups, dim = self.saved
+        first = self.blocks[0]
         grad_h = grad_edges = None
         if needs_input or self.layer.has_eps or learns_edges:
             grad_x = first.grad_input(grad_linear, None if learns_edges else dim)
@@ -69,6 +72,27 @@ class FusedLayer:
         return grad_h, grad_edges
 
 
+class FusedTupleLayer(FusedLayer):
+    """A sum of MLP₂ over node-edge tuples, differentiated by autograd, and the blocks after it."""
+
+    layer: FastEGINM
+
+    def aggregate(self, h: Tensor, inputs: LayerInputs) -> tuple[Tensor, int]:
+        assert inputs.tuples is not None
+        with torch.set_grad_enabled(self.training):
+            self.leaf = h.detach().requires_grad_()
+            self.summed = self.layer.sum_tuples(self.leaf, inputs.tuples)
+        return self.summed.detach(), 1
+
+    def aggregate_backward(
+        self, grad_linear: Tensor, needs_input: bool, learns_edges: bool
+    ) -> tuple[Tensor | None, Tensor | None]:
+        self.summed.backward(self.blocks[0].grad_input(grad_linear))
+        grad_h = self.leaf.grad if needs_input else None
+        del self.summed, self.leaf
+        return grad_h, None
+
+
 class FusedHeads:
     """From the pooled sums of all depths to logits: Σ_k dropout(W_k s readout(h_k) + b_k)."""
 
@@ -77,7 +101,7 @@ class FusedHeads:
         self.weights: list[Tensor] = [head.weight for head in heads]
         self.biases: list[Tensor] = [head.bias for head in heads]
         self.dropout = model.dropout.p if model.dropout.training else 0.0
-        self.is_mean, self.scale = type(model.readout) is AvgPooling, model.scale
+        self.is_mean, self.scale = type(model.readout) is MeanPooling, model.scale
 
     def forward(self, sums: BatchSums, pooled: list[Tensor]) -> Tensor:
         """The sums are overwritten."""
@@ -146,24 +170,3 @@ class FusedNetwork:
         elif learned:
             torch.autograd.backward(list(learned.values()), edge_grads)
         return loss, logits
-
-    def forward_precise(self, sums: BatchSums, num_rows: int, rows: DistinctRows | None) -> Tensor:
-        """Logits in evaluation mode; every BatchNorm is set to the statistics of the first `num_rows` nodes.
-
-        rows: the distinct rows of the batch, of which each is computed once.
-        """
-        h = sums.node_feats if rows is None else sums.node_feats.index_select(0, rows.depths[0].nodes)
-        pooled = [pool_rows(sums, rows, 0, h)]
-        for depth, inputs in enumerate(self.layer_inputs(sums), start=1):
-            shares: Tensor | int = num_rows
-            if rows is not None:
-                inputs, shares = rows.layer_inputs(inputs, depth), rows.depths[depth].shares
-            h = self.layers[depth - 1].forward(h, inputs, partial(NormBlock.forward_precise, shares=shares))
-            pooled.append(pool_rows(sums, rows, depth, h))
-        return self.heads.forward(sums, pooled)
-
-
-def pool_rows(sums: BatchSums, rows: DistinctRows | None, depth: int, h: Tensor) -> Tensor:
-    """Sums over the nodes of each graph: (N, D), or (U, D) of distinct rows, -> (B, D)."""
-    members = sums.members if rows is None else sums.members._replace(columns=rows.depths[depth].row)
-    return multiply(members, h)

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
-from egin_dgl.fast.sparse_sums import BatchSums, LinearMap
-from egin_dgl.layers import EGINCConv, EGINConv, EGINEConv
-from egin_dgl.models.gin import GINLayer
+from egin_dgl.fast.sparse_sums import BatchTuples, LinearMap, Sums
+from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv, GINConv
 
 
 class LayerInputs(NamedTuple):
@@ -16,7 +17,7 @@ class LayerInputs(NamedTuple):
 
     neighbor_sum: LinearMap  # S
     edge_part: Tensor | None  # c
-    self_rows: Tensor | None = None  # the row of each node itself in h, where it is not the same row
+    tuples: BatchTuples | None = None  # what is summed instead, where S is a sum of tuples
 
 
 class FastLayer:
@@ -32,24 +33,28 @@ class FastLayer:
     def __init__(self, layer: Any):
         self.layer = layer
         self.bypassed, self.mlp, self.eps = self.parts()
-        self.has_eps = isinstance(self.eps, nn.Parameter) or bool(self.eps)
+        self.has_eps = isinstance(self.eps, nn.Parameter) or is_nonzero(layer, self.eps)
 
     def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
         """The modules that `forward` does not call, the MLP, and ε."""
         return [self.layer], self.layer.mlp, self.layer.eps
 
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         """S. It may have several rows per node, one after another."""
         return sums.self_and_neighbors
 
-    def edge_part(self, sums: BatchSums) -> Tensor | None:
+    def edge_part(self, sums: Sums) -> Tensor | None:
         """c: (N, R)."""
         return None
 
-    def inputs(self, sums: BatchSums) -> LayerInputs:
+    def applies(self) -> bool:
+        """Whether this computes the layer as it is now."""
+        return not any(map(has_hooks, self.bypassed))
+
+    def inputs(self, sums: Sums) -> LayerInputs:
         return LayerInputs(self.neighbor_sum(sums), self.edge_part(sums))
 
-    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+    def forward(self, sums: Sums, h: Tensor) -> Tensor:
         """(N, D) -> (N, H)."""
         summed = self.neighbor_sum(sums)(h).view(len(h), -1, h.shape[1])
         if self.has_eps:
@@ -74,30 +79,26 @@ def register(layer_class: type[nn.Module]) -> Callable[[FastClass], FastClass]:
     return add
 
 
-@register(GINLayer)
+@register(GINConv)
 class FastGIN(FastLayer):
-    definition = ("forward", "call")
-
-    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
-        conv = self.layer.conv
-        return [self.layer, conv], conv.apply_func, conv.eps
+    """The sum alone."""
 
 
 @register(EGINConv)
 class FastEGIN(FastLayer):
-    def edge_part(self, sums: BatchSums) -> Tensor:
+    def edge_part(self, sums: Sums) -> Tensor:
         return sums.edge_sums
 
 
 @register(EGINCConv)
 class FastEGINC(FastLayer):
-    def neighbor_sum(self, sums: BatchSums) -> LinearMap:
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
         return sums.cross_products
 
 
 @register(EGINEConv)
 class FastEGINE(FastLayer):
-    def edge_part(self, sums: BatchSums) -> Tensor:
+    def edge_part(self, sums: Sums) -> Tensor:
         edge_sum, vectors = sums.edge_types  # with the void edge once, as in (1 + ε) MLP₂(δ)
         edge_mlp = self.layer.edge_mlp
         total = edge_sum(edge_mlp(vectors))
@@ -106,13 +107,70 @@ class FastEGINE(FastLayer):
         return total
 
 
+@register(EGINMConv)
+class FastEGINM(FastLayer):
+    r"""MLP₂ on the distinct tuples, its first and last linear map on nodes.
+
+    .. math:: MLP_2(h_j, e_{ij}) = W_2\,f(W_h h_j + W_e e_{ij} + b) + b_2
+
+    W_h is applied to nodes, W_e to distinct edge vectors, W_2 to sums over neighbors. What is computed for each tuple is f.
+    """
+
+    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
+        return [self.layer, *self.layer.tuple_mlp.modules()], self.layer.mlp, self.layer.eps
+
+    def applies(self) -> bool:
+        tuple_mlp = self.layer.tuple_mlp
+        return super().applies() and type(tuple_mlp) is MLP and all(map(is_rowwise, tuple_mlp))
+
+    def neighbor_sum(self, sums: Sums) -> LinearMap:
+        return sums.tuples.total
+
+    def inputs(self, sums: Sums) -> LayerInputs:
+        return LayerInputs(sums.tuples.total, None, tuples=sums.tuples)
+
+    def forward(self, sums: Sums, h: Tensor) -> Tensor:
+        return self.mlp(self.sum_tuples(h, sums.tuples))
+
+    def sum_tuples(self, h: Tensor, tuples: BatchTuples) -> Tensor:
+        """(1 + ε) MLP₂(h_i, δ) + Σ_j MLP₂(h_j, e_ij): (N, D) -> (N, M)."""
+        first, *between = self.layer.tuple_mlp
+        weight_h, weight_e = first.weight.tensor_split([h.shape[1]], dim=1)
+        vectors = linear(tuples.edge_vectors, weight_e, first.bias)
+        # There are many rows: they are overwritten where no gradient needs them.
+        rows = tuples.nodes(linear(h, weight_h)).add_(tuples.vectors(vectors))
+        for step in between[:-1]:
+            rows = rows.relu_() if isinstance(step, nn.ReLU) else step(rows)
+        total, counts = tuples.total(rows), tuples.counts
+        if self.has_eps:
+            total, counts = total + self.eps * tuples.void(rows), counts + self.eps
+        return total if not between else linear(total, between[-1].weight) + counts * between[-1].bias
+
+
+def is_rowwise(step: nn.Module) -> bool:
+    """Whether a step of an MLP computes each row by itself, and equal rows alike."""
+    return type(step) in (nn.Linear, nn.Identity, nn.ReLU) or (type(step) is nn.Dropout and step.p == 0)
+
+
 def find_fast_layer(layer: nn.Module) -> FastLayer | None:
     """The layer as a `FastLayer`; None if its class is not registered, redefines the layer, or has hooks."""
     base = next((base for base in type(layer).__mro__ if base in REGISTRY), None)
     if base is None or is_overridden(layer, base, *REGISTRY[base].definition):
         return None
     fast_layer = REGISTRY[base](layer)
-    return None if any(map(has_hooks, fast_layer.bypassed)) else fast_layer
+    return fast_layer if fast_layer.applies() else None
+
+
+_NONZERO: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
+
+
+def is_nonzero(layer: nn.Module, eps: Tensor) -> bool:
+    """Whether the fixed ε of a layer is not zero; read once after each change, as a GPU must be waited for."""
+    version, known = _NONZERO.get(layer, (None, False))
+    if version != eps._version:
+        known = bool(eps)
+        _NONZERO[layer] = eps._version, known
+    return known
 
 
 def is_overridden(module: nn.Module, base: type, *methods: str) -> bool:

@@ -6,7 +6,7 @@ made for large tables of which a batch uses few rows; here the gradient is a pro
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import torch
@@ -36,10 +36,20 @@ class LinearMap(NamedTuple):
     apply: Callable[[Tensor], Tensor]
     apply_transpose: Callable[[Tensor], Tensor]
     csr: CSR | None = None  # S, where it is one sparse matrix
+    dense: Tensor | None = None  # S, where it is a small dense matrix
 
     @classmethod
     def from_csr(cls, csr: CSR, transpose: CSR) -> "LinearMap":
         return cls(lambda x: multiply(csr, x), lambda grad: multiply(transpose, grad), csr)
+
+    @classmethod
+    def select(cls, csr: CSR, transpose: CSR) -> "LinearMap":
+        """For a matrix with a single one in each row."""
+        return cls(lambda x: x.index_select(0, csr.columns), lambda grad: multiply(transpose, grad), csr)
+
+    @classmethod
+    def from_dense(cls, matrix: Tensor) -> "LinearMap":
+        return cls(lambda x: matrix @ x, lambda grad: matrix.t() @ grad, dense=matrix)
 
     def __call__(self, x: Tensor) -> Tensor:
         """S x, differentiable."""
@@ -59,6 +69,36 @@ class LinearMapFunction(torch.autograd.Function):
         return ctx.linear_map.apply_transpose(grad.contiguous()), None
 
 
+class BatchTuples(NamedTuple):
+    """The T distinct node-edge tuples of a batch: node and edge vector of each, and sums of tuples around each node."""
+
+    nodes: LinearMap  # (N, D) -> (T, D)
+    vectors: LinearMap  # (V, D) -> (T, D)
+    void: LinearMap  # (T, D) -> (N, D): (i, δ) of each node
+    total: LinearMap  # (T, D) -> (N, D): Σ over (i, δ) and (j, e_ij)
+    counts: Tensor  # (N, 1) tuples in that sum
+    edge_vectors: Tensor  # (V, Q)
+
+
+class Sums(Protocol):
+    """What layers sum, over the nodes of a batch or over their distinct rows; `BatchSums` explains each."""
+
+    @property
+    def self_and_neighbors(self) -> LinearMap: ...
+
+    @property
+    def cross_products(self) -> LinearMap: ...
+
+    @property
+    def edge_sums(self) -> Tensor: ...
+
+    @property
+    def edge_types(self) -> tuple[LinearMap, Tensor]: ...
+
+    @property
+    def tuples(self) -> BatchTuples: ...
+
+
 class BatchSums:
     """The sums of one batch, made on first access. Holds the chunk of the batch, not the batch."""
 
@@ -67,10 +107,11 @@ class BatchSums:
         self.node_feats, self.num_nodes = batch.node_feats, batch.num_nodes
         dataset = batch.chunk.dataset
         self.constants = dataset_constants(dataset)
+        self.graphs = batch.per_graph(batch.chunk.on_host)
         starts = batch.per_graph(batch.chunk.layout(dataset.node_rows).starts).int()
         nodes = torch.arange(len(self.node_feats), dtype=torch.int32, device=starts.device)
         self.members = CSR(starts, nodes, None)  # row b has the nodes of graph b
-        self.cache: dict[object, Any] = {}  # of `dedup`
+        self.cache: dict[object, Any] = {}  # of `precise_pass`
 
     def node_rows(self, tensor: Tensor) -> Tensor:
         """The rows of the nodes of this batch in a tensor with a row for each node of the dataset."""
@@ -103,9 +144,9 @@ class BatchSums:
     @cached_property
     def self_and_neighbors(self) -> LinearMap:
         """h_i + Σ_{j ∈ N(i)} h_j: (N, D) -> (N, D); on near-complete graphs, the sum over the graph and the complement."""
-        complement = self.constants.complement
-        if complement is None:
+        if not self.constants.near_complete[self.graphs].all():
             return self.linear_map(self.constants.self_and_neighbors)
+        complement = self.constants.complement
         members, graph_of_node = self.members, self.graph_of_node
 
         def apply(csr: CSR, x: Tensor) -> Tensor:
@@ -124,11 +165,24 @@ class BatchSums:
     def edge_types(self) -> tuple[LinearMap, Tensor]:
         """Sum over the edges of a node and its void edge, (V, R) -> (N, R); and the V distinct edge vectors, (V, Q)."""
         few = self.constants.edge_type_counts
-        if few is not None:
-            table, counts = few[0], self.node_rows(few[1])
-            return LinearMap(lambda x: counts @ x, lambda grad: counts.t() @ grad), table
+        if few is not None and few.complete[self.graphs].all():
+            return LinearMap.from_dense(self.node_rows(few.counts)), few.table
         vectors, offsets, matrix = self.constants.graphwise_edge_types
         return self.linear_map(matrix), self.chunk.rows(vectors, offsets, self.number)
+
+    @cached_property
+    def tuples(self) -> BatchTuples:
+        """The node-edge tuples, each computed once wherever it is summed."""
+        constants = self.constants.tuples
+        edge_vectors, offsets, _ = self.constants.edge_vectors
+        return BatchTuples(
+            nodes=LinearMap.select(*self.csrs(constants.nodes)),
+            vectors=LinearMap.select(*self.csrs(constants.vectors)),
+            void=LinearMap.select(*self.csrs(constants.void)),
+            total=self.linear_map(constants.total),
+            counts=self.node_rows(constants.counts),
+            edge_vectors=self.chunk.rows(edge_vectors, offsets, self.number),
+        )
 
 
 _SUMS: WeakKeyDictionary[Batch, BatchSums] = WeakKeyDictionary()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -82,7 +82,7 @@ class TrainedRun:
 
     @property
     def calibrated(self) -> bool:
-        """Whether every fold has a temperature, fitted on its validation set."""
+        """Whether every model has a temperature: that of a finished run, otherwise its own."""
         return all(fold.temperature is not None for fold in self.folds)
 
     def select_fold(self, fold: int) -> "TrainedRun":
@@ -143,7 +143,7 @@ def load_run(
     trust: bool = False,
     folds: int | Sequence[int] | None = None,
 ) -> TrainedRun:
-    """Load the models of a run from the weights of its folds; nothing else of a fold is read.
+    """Load the models of a run from the weights of its folds, of which nothing else is read, and their temperature.
 
     Args:
         directory: of the run.
@@ -165,10 +165,11 @@ def load_run(
     if not run.settings:
         raise ConfigError(f"{path}: {run.reason}; there is no model to load")
     chosen = choose_folds(run, [folds] if isinstance(folds, int) else folds)
-    loaded = []
+    loaded, temperature = [], RunDir(path).load_temperature()
     for fold in chosen:
         try:
-            loaded.append(load_fold(RunDir(path).fold(fold), device, trust))
+            model = load_fold(RunDir(path).fold(fold), device, trust)
+            loaded.append(model if temperature is None else replace(model, temperature=temperature))
         except TrainingError as error:
             others = [number for number in chosen if number != fold]
             raise TrainingError(f"{error}" + (f", or use fold={others}" if others else "")) from error

@@ -1,12 +1,12 @@
 """The two layers of "An End-to-End Deep Learning Architecture for Graph Classification" (Zhang et al., AAAI 2018)."""
 
-import dgl
 import torch
-from dgl import DGLGraph
 from torch import Tensor, nn
 
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.layers.aggregate import at_least_float32, sum_neighbors
 from egin_dgl.layers.mlp import linear
+from egin_dgl.layers.readout import sort_nodes
 
 
 class DGCNNConv(nn.Module):
@@ -23,6 +23,7 @@ class DGCNNConv(nn.Module):
     Shapes: z (N, D) -> (N, H).
 
     Example:
+        >>> import dgl
         >>> DGCNNConv(7, 32)(dgl.rand_graph(3, 6), torch.rand(3, 7)).shape
         torch.Size([3, 32])
     """
@@ -31,7 +32,7 @@ class DGCNNConv(nn.Module):
         super().__init__()
         self.linear = linear(in_dim, out_dim)
 
-    def forward(self, graph: DGLGraph, z: Tensor) -> Tensor:
+    def forward(self, graph: Graph, z: Tensor) -> Tensor:
         z = at_least_float32(self.linear(z))  # W first: it commutes with the mean, and the result is narrower
         degree = 1 + graph.in_degrees().to(z.dtype).unsqueeze(1)
         return torch.tanh((z + sum_neighbors(graph, z)) / degree)
@@ -49,6 +50,7 @@ class SortPool(nn.Module):
     Shapes: z (N, C) -> (B, k, C).
 
     Example:
+        >>> import dgl
         >>> SortPool(k=10)(dgl.rand_graph(3, 6), torch.rand(3, 97)).shape
         torch.Size([1, 10, 97])
     """
@@ -57,7 +59,5 @@ class SortPool(nn.Module):
         super().__init__()
         self.k = k
 
-    def forward(self, graph: DGLGraph, z: Tensor) -> Tensor:
-        with graph.local_scope():
-            graph.ndata["z"] = at_least_float32(z)
-            return dgl.topk_nodes(graph, "z", self.k, sortby=-1)[0]
+    def forward(self, graph: Graph, z: Tensor) -> Tensor:
+        return sort_nodes(graph, z, self.k)

@@ -11,21 +11,19 @@ Rows and columns of E sum to 1 for nodes with an edge in the channel, and are ze
 as zero. E connects nodes that share a neighbor: without self-loops, adjacent nodes are connected only in triangles.
 """
 
-import dgl
 import torch
-from dgl import DGLGraph
-from dgl.nn.functional import edge_softmax
 from torch import Tensor, nn
 
-from egin_dgl.layers.aggregate import at_least_float32, sum_edges, sum_weighted
+from egin_dgl.data.edge_list import Graph
+from egin_dgl.layers.aggregate import at_least_float32, edge_softmax, sum_edges, sum_weighted
 
 
-def doubly_stochastic_root(graph: DGLGraph, e: Tensor) -> Tensor:
+def doubly_stochastic_root(graph: Graph, e: Tensor) -> Tensor:
     """B of E = B Bᵀ, one value per edge and channel: (E, P) -> (E, P)."""
     src, dst = graph.edges()
     e = at_least_float32(e).clamp(min=0)
     rows = e / divisor(sum_edges(graph, e))[dst]
-    columns = sum_edges(dgl.reverse(graph), rows)
+    columns = sum_edges(graph.reverse(), rows)
     return rows / divisor(columns).sqrt()[src]
 
 
@@ -49,6 +47,7 @@ class EGNNCConv(nn.Module):
     Shapes: x (N, D), e (E, P) with e ≥ 0 -> (N, P · H).
 
     Example:
+        >>> import dgl
         >>> EGNNCConv(7, 16)(dgl.rand_graph(3, 6), torch.rand(3, 7), torch.rand(6, 4)).shape
         torch.Size([3, 64])
     """
@@ -59,7 +58,7 @@ class EGNNCConv(nn.Module):
         nn.init.xavier_uniform_(self.linear.weight)
         self.normalized = normalized
 
-    def forward(self, graph: DGLGraph, x: Tensor, e: Tensor) -> Tensor:
+    def forward(self, graph: Graph, x: Tensor, e: Tensor) -> Tensor:
         root = e if self.normalized else doubly_stochastic_root(graph, e)
         return convolve(graph, self.linear(x), root)
 
@@ -81,6 +80,7 @@ class EGNNAConv(nn.Module):
     Shapes: x (N, D), e (E, P) with e ≥ 0 -> (N, P · H).
 
     Example:
+        >>> import dgl
         >>> EGNNAConv(7, 16)(dgl.rand_graph(3, 6), torch.rand(3, 7), torch.rand(6, 4)).shape
         torch.Size([3, 64])
     """
@@ -93,7 +93,7 @@ class EGNNAConv(nn.Module):
         nn.init.xavier_uniform_(self.attend.weight)
         self.negative_slope = negative_slope
 
-    def forward(self, graph: DGLGraph, x: Tensor, e: Tensor) -> Tensor:
+    def forward(self, graph: Graph, x: Tensor, e: Tensor) -> Tensor:
         src, dst = graph.edges()
         x = self.linear(x)
         target, source = at_least_float32(self.attend(x)).unbind(1)
@@ -103,8 +103,8 @@ class EGNNAConv(nn.Module):
         return convolve(graph, x, doubly_stochastic_root(graph, attention * at_least_float32(e)))
 
 
-def convolve(graph: DGLGraph, x: Tensor, root: Tensor) -> Tensor:
+def convolve(graph: Graph, x: Tensor, root: Tensor) -> Tensor:
     """B_p (B_pᵀ x) for each channel p, concatenated: (N, H), (E, P) -> (N, P · H)."""
     root = root.unsqueeze(2)
-    from_row = sum_weighted(dgl.reverse(graph), x.unsqueeze(1), root)
+    from_row = sum_weighted(graph.reverse(), x.unsqueeze(1), root)
     return sum_weighted(graph, from_row, root).flatten(1)

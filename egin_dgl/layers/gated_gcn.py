@@ -1,11 +1,10 @@
 """The layer of "Residual Gated Graph ConvNets" (Bresson & Laurent, 2017), with edge features in the gates."""
 
-import dgl.function as fn
 import torch
-from dgl import DGLGraph
 from torch import Tensor, nn
 
-from egin_dgl.layers.aggregate import at_least_float32, sum_weighted
+from egin_dgl.data.edge_list import Graph
+from egin_dgl.layers.aggregate import add_ends, at_least_float32, sum_weighted
 from egin_dgl.layers.mlp import linear
 
 
@@ -38,11 +37,7 @@ class GatedGCNConv(nn.Module):
         self.A, self.B, self.U, self.V = (linear(in_dim, out_dim) for _ in range(4))
         self.C = linear(edge_dim, out_dim)
 
-    def forward(self, graph: DGLGraph, h: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, graph: Graph, h: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
         target, source, h_self, message = (at_least_float32(f(h)) for f in (self.A, self.B, self.U, self.V))
-        with graph.local_scope(), torch.autocast(h.device.type, enabled=False):
-            graph.ndata["i"], graph.ndata["j"] = target, source
-            graph.apply_edges(fn.u_add_v("j", "i", "ij"))
-            e_nodes = graph.edata["ij"]
-        e = e_nodes + at_least_float32(self.C(e))
+        e = add_ends(graph, source, target) + at_least_float32(self.C(e))
         return h_self + sum_weighted(graph, message, torch.sigmoid(e)), e

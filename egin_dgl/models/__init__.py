@@ -5,7 +5,7 @@ from egin_dgl.models.attention import GAT, EdgeGAT
 from egin_dgl.models.baselines import Majority, MLPBag
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dgcnn import DGCNN
-from egin_dgl.models.egin import EGIN, EGINC, EGINE
+from egin_dgl.models.egin import EGIN, EGINC, EGINE, EGINM
 from egin_dgl.models.egnn import EGCN, EGATGong
 from egin_dgl.models.gated_gcn import GatedGCN
 from egin_dgl.models.gin import GIN, GINE
@@ -19,6 +19,7 @@ __all__ = [
     "EGIN",
     "EGINC",
     "EGINE",
+    "EGINM",
     "EdgeGAT",
     "GAT",
     "GIN",

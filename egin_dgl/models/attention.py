@@ -1,12 +1,11 @@
 """GAT, and GAT with edge features."""
 
-from dgl import DGLGraph
-from dgl.nn import EdgeGATConv, GATConv
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.layers.aggregate import add_self_loops
-from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
+from egin_dgl.layers.gat import EdgeGATConv, GATConv
 from egin_dgl.models.classifier import LayerStack
 from egin_dgl.options import Count, Width
 
@@ -25,12 +24,12 @@ class AttentionNetwork(LayerStack):
         self.num_heads = heads
         super().__init__(info, hidden_dim, **options)
 
-    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+    def transform_graph(self, graph: Graph, edge_feats: Tensor) -> tuple[Graph, Tensor]:
         return add_self_loops(graph, edge_feats)
 
 
 class GAT(AttentionNetwork):
-    r"""GAT of "Graph Attention Networks", with DGL's `GATConv`; heads are concatenated in every layer.
+    r"""GAT of "Graph Attention Networks", see `GATConv`; heads are concatenated in every layer.
 
     .. math:: h_i' = \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} W h_j, \quad
               \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j]))
@@ -48,11 +47,11 @@ class GAT(AttentionNetwork):
     uses_edges = False
 
     def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
-        return EdgeFreeLayer(GATConv(dim, hidden_dim // self.num_heads, self.num_heads))
+        return GATConv(dim, hidden_dim // self.num_heads, self.num_heads)
 
 
 class EdgeGAT(AttentionNetwork):
-    r"""GAT with edge features in attention and messages, with DGL's `EdgeGATConv`; self-loops have δ = 0.
+    r"""GAT with edge features in attention and messages, see `EdgeGATConv`; self-loops have δ = 0.
 
     .. math:: h_i' = W_r h_i + \Vert_{heads} \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} (W h_j + W_e e_{ij}), \quad
               \alpha_{ij} = softmax_j(LeakyReLU(a^T [W h_i \Vert W h_j \Vert W_e e_{ij}]))
@@ -72,4 +71,4 @@ class EdgeGAT(AttentionNetwork):
     when = "attention that sees edges; when some neighbours matter much more than others"
 
     def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
-        return DGLLayer(EdgeGATConv(dim, info.edge_dim, hidden_dim // self.num_heads, self.num_heads))
+        return EdgeGATConv(dim, info.edge_dim, hidden_dim // self.num_heads, self.num_heads)

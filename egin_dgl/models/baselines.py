@@ -1,13 +1,12 @@
 """Baselines: the majority class, and features without the graph."""
 
-import dgl
 import torch
-from dgl import DGLGraph
-from dgl.nn import SumPooling
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.layers import MLP
+from egin_dgl.layers.readout import SumPooling, pool_edges
 from egin_dgl.models.model import GraphModel
 from egin_dgl.options import Fraction, NumLayers, Width
 
@@ -35,7 +34,7 @@ class Majority(GraphModel):
         super().__init__()
         self.bias = nn.Parameter(torch.zeros(info.outputs))
 
-    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def forward(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         return self.bias.expand(graph.batch_size, -1)
 
     embed = forward
@@ -73,11 +72,8 @@ class MLPBag(GraphModel):
             info.node_dim + info.edge_dim, hidden_dim, info.outputs, depth=num_layers, dropout=dropout
         )
 
-    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
-        with graph.local_scope():
-            graph.edata["e"] = edge_feats
-            edge_sum = dgl.readout_edges(graph, "e", op="sum")
-        return torch.cat([self.sum_nodes(graph, node_feats), edge_sum], dim=1)
+    def embed(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+        return torch.cat([self.sum_nodes(graph, node_feats), pool_edges(graph, edge_feats)], dim=1)
 
-    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def forward(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         return self.mlp(self.embed(graph, node_feats, edge_feats))

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import torch
-from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.layers.aggregate import Readout, at_least_float32, make_readout
+from egin_dgl.data.edge_list import Graph
+from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import Norm, linear, make_norm
+from egin_dgl.layers.readout import Readout, make_readout
 from egin_dgl.models.model import GraphModel
 from egin_dgl.options import Fraction, NumLayers, Width
 
@@ -61,11 +62,11 @@ class GraphClassifier(GraphModel):
         sizes = info.size_percentiles
         self.scale = 1 / max(1, sizes[50]) if scale_by_size and readout == "sum" and sizes else 1.0
 
-    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+    def transform_graph(self, graph: Graph, edge_feats: Tensor) -> tuple[Graph, Tensor]:
         """The graph and edge features that the layers receive; a model may add self-loops, for example."""
         return graph, edge_feats
 
-    def readouts(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
+    def readouts(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
         """One (B, D_k) tensor per depth k, the input included."""
         h = node_feats
         pooled = [self.readout(graph, h)]
@@ -79,11 +80,11 @@ class GraphClassifier(GraphModel):
         """From the readouts of all depths to logits."""
         return sum(self.dropout(head(self.scale * g)) for head, g in zip(self.heads, pooled, strict=True))
 
-    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def forward(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Logits: (N, node_dim), (E, edge_dim) -> (B, classes)."""
         return self.classify(self.readouts(graph, node_feats, edge_feats))
 
-    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def embed(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Graph embeddings: the readouts of all depths concatenated, (B, Σ D_k)."""
         return torch.cat(self.readouts(graph, node_feats, edge_feats), dim=-1)
 

@@ -3,11 +3,11 @@
 from typing import Annotated
 
 import torch
-from dgl import DGLGraph
 from pydantic import Field
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
 from egin_dgl.models.classifier import layer_inputs
 from egin_dgl.models.model import GraphModel
@@ -75,7 +75,7 @@ class DGCNN(GraphModel):
         )
         self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(dense_dim, info.outputs))
 
-    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def embed(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         z, depths = node_feats, []
         for conv in self.convs:
             z = conv(graph, z)
@@ -83,7 +83,7 @@ class DGCNN(GraphModel):
         rows = self.pool(graph, torch.cat(depths, dim=1))  # (B, k, channels)
         return self.cnn(rows.transpose(1, 2))
 
-    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def forward(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         return self.classifier(self.embed(graph, node_feats, edge_feats))
 
 

@@ -4,7 +4,7 @@ The definition is ``model(graph, node_feats, edge_feats)``. The accelerated path
 models whose layers are registered there, unmodified and without hooks, and not under autocast. `fast=False` switches it off.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -59,12 +59,12 @@ def make_train_step(model: nn.Module, fast: bool = True) -> TrainStep:
 
 
 def forward_with_precise_bn(
-    model: nn.Module, batch: Batch, num_rows: int, fast: bool = True
-) -> Tensor | None:
-    """Logits in evaluation mode, computed in the same pass that sets every BatchNorm to the statistics of the first
-    `num_rows` nodes of the batch; None where one pass cannot do both."""
-    accelerated = find_accelerated(model, batch, fast)
-    return None if accelerated is None else accelerated.precise_logits(batch, num_rows)
+    model: nn.Module, train: Batch, others: Sequence[Batch], fast: bool = True
+) -> list[Tensor] | None:
+    """Logits of other batches in evaluation mode, after one pass over the batch `train` has set every BatchNorm to its
+    statistics; None where one pass cannot do this."""
+    accelerated = find_accelerated(model, train, fast)
+    return None if accelerated is None else accelerated.precise_logits(train, others)
 
 
 def find_accelerated(model: nn.Module, batch: Batch, fast: bool) -> Any:

@@ -1,14 +1,14 @@
-"""EGIN, EGIN-C and EGIN-E of "Edged Weisfeiler-Lehman Algorithm" (ICANN 2024), each with and without a learned ε.
+"""EGIN, EGIN-C and EGIN-E of "Edged Weisfeiler-Lehman Algorithm" (ICANN 2024), and EGIN-M, each with and without a learned ε.
 
 Expressive power: EGIN distinguishes at most (own color, multiset of neighbors' colors, Σ e), EGIN-E at most that with the
 multiset of e instead of the sum (for one-hot labels the same). Both are weaker than E-WL, which sees the edge to each neighbor. The
-outer products of EGIN-C keep these pairs, but their sums are not injective either.
+outer products of EGIN-C keep these pairs, but their sums are not injective either. EGIN-M is as powerful as E-WL.
 """
 
 from torch import nn
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
+from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
 from egin_dgl.models.gin import GINFamily
 from egin_dgl.options import NumLayers, Width
 
@@ -77,3 +77,30 @@ class EGINE(GINFamily):
         # No batch statistics over edges: MLP₂(δ) must be the same function as MLP₂(e_ij).
         edge_mlp = MLP(info.edge_dim, self.edge_dim, self.edge_dim, self.edge_mlp_layers, norm="none")
         return EGINEConv(self.make_mlp(dim + self.edge_dim, hidden_dim), edge_mlp, self.learn_eps)
+
+
+class EGINM(GINFamily):
+    """EGIN-M: messages are MLP₂(h_j, e_ij), of hidden_dim features; see `EGINMConv`.
+
+    Args:
+        tuple_mlp_layers: linear maps in MLP₂; with one it is no more powerful than EGIN. Default: 2.
+
+    Example:
+        >>> import dgl, torch
+        >>> model = EGINM(DatasetInfo(node_dim=7, edge_dim=4, classes=2))
+        >>> model(dgl.rand_graph(9, 20), torch.rand(9, 7), torch.rand(20, 4)).shape
+        torch.Size([1, 2])
+    """
+
+    title = "EGIN-M"
+    paper = "here; EGIN with an MLP before the sum"
+    when = "which neighbour an edge leads to matters, for edges of any kind; as powerful as E-WL"
+
+    def __init__(self, info: DatasetInfo, tuple_mlp_layers: NumLayers = 2, **options):
+        self.tuple_mlp_layers = tuple_mlp_layers
+        super().__init__(info, **options)
+
+    def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
+        # Neither normalisation nor dropout: equal tuples have equal messages, (h_i, δ) as well.
+        tuple_mlp = MLP(dim + info.edge_dim, hidden_dim, hidden_dim, self.tuple_mlp_layers, norm="none")
+        return EGINMConv(self.make_mlp(hidden_dim, hidden_dim), tuple_mlp, self.learn_eps)

@@ -1,10 +1,10 @@
 """EGNN(C), called EGCN in the EGIN paper, and EGNN(A): every channel of edge features is a weighted graph."""
 
 import torch
-from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.layers.aggregate import add_self_loops, sum_edges
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv, doubly_stochastic_root
 from egin_dgl.models.classifier import LayerStack
@@ -31,7 +31,7 @@ class ChannelNetwork(LayerStack):
         self.signed, self.channel_dim = info.edge_attributes, hidden_dim
         super().__init__(info, hidden_dim * (info.edge_dim + info.edge_attributes + 1), **options)
 
-    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+    def transform_graph(self, graph: Graph, edge_feats: Tensor) -> tuple[Graph, Tensor]:
         graph, e = add_self_loops(graph, edge_feats)
         src, dst = graph.edges()
         attributes, labels = e.tensor_split([self.signed], dim=1)
@@ -61,7 +61,7 @@ class EGCN(ChannelNetwork):
     def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
         return EGNNCConv(dim, self.channel_dim, normalized=True)
 
-    def transform_graph(self, graph: DGLGraph, edge_feats: Tensor) -> tuple[DGLGraph, Tensor]:
+    def transform_graph(self, graph: Graph, edge_feats: Tensor) -> tuple[Graph, Tensor]:
         graph, channels = super().transform_graph(graph, edge_feats)
         return graph, doubly_stochastic_root(graph, channels)  # the same in every layer
 

@@ -1,10 +1,10 @@
 """GatedGCN: edges have states, which gate the messages."""
 
 import torch
-from dgl import DGLGraph
 from torch import Tensor, nn
 
 from egin_dgl.data.dataset import DatasetInfo
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.layers import GatedGCNConv
 from egin_dgl.layers.aggregate import at_least_float32
 from egin_dgl.layers.mlp import Norm, make_norm
@@ -51,7 +51,7 @@ class GatedGCN(GraphClassifier):
         # None after the last layer, whose edge states are not used.
         self.edge_norms = nn.ModuleList(make_norm(norm, hidden_dim) for _ in convs[1:])
 
-    def readouts(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
+    def readouts(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> list[Tensor]:
         h, e = node_feats, edge_feats
         pooled = [self.readout(graph, h)]
         for layer, conv in enumerate(self.convs):

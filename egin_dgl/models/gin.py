@@ -1,12 +1,9 @@
 """GIN, GINE, and the base of models whose layers sum over neighbors and end in an MLP."""
 
-from dgl import DGLGraph
-from dgl.nn import GINConv, GINEConv
-from torch import Tensor, nn
+from torch import nn
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.layers import MLP
-from egin_dgl.layers.dgl_layer import DGLLayer, EdgeFreeLayer
+from egin_dgl.layers import MLP, GINConv, GINEConv
 from egin_dgl.layers.mlp import Norm, linear
 from egin_dgl.models.classifier import LayerStack
 from egin_dgl.options import Fraction, NumLayers
@@ -44,7 +41,7 @@ class GINFamily(LayerStack):
 
 
 class GIN(GINFamily):
-    r"""GIN of "How Powerful are Graph Neural Networks?", with DGL's `GINConv`; as powerful as the 1-WL test.
+    r"""GIN of "How Powerful are Graph Neural Networks?", see `GINConv`; as powerful as the 1-WL test.
 
     .. math:: h_i' = MLP\{(1+\epsilon)\,h_i + \sum_{j \in N(i)} h_j\}
 
@@ -61,15 +58,11 @@ class GIN(GINFamily):
     uses_edges = False
 
     def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
-        return GINLayer(GINConv(self.make_mlp(dim, hidden_dim), "sum", learn_eps=self.learn_eps))
-
-
-class GINLayer(EdgeFreeLayer):
-    """DGL's `GINConv` with a sum over neighbors."""
+        return GINConv(self.make_mlp(dim, hidden_dim), self.learn_eps)
 
 
 class GINE(GINFamily):
-    r"""GINE of "Strategies for Pre-training Graph Neural Networks", with DGL's `GINEConv`.
+    r"""GINE of "Strategies for Pre-training Graph Neural Networks", see `GINEConv`.
 
     .. math:: h_i' = MLP\{(1+\epsilon)\,h_i + \sum_{j \in N(i)} ReLU(h_j + W e_{ij} + b)\}
 
@@ -85,16 +78,4 @@ class GINE(GINFamily):
     when = "the usual edge-aware baseline on molecules"
 
     def make_layer(self, info: DatasetInfo, dim: int, hidden_dim: int) -> nn.Module:
-        conv = GINEConv(self.make_mlp(dim, hidden_dim), learn_eps=self.learn_eps)
-        return GINELayer(conv, linear(info.edge_dim, dim))
-
-
-class GINELayer(DGLLayer):
-    """DGL's `GINEConv` after a linear map of edge features to the size of node features."""
-
-    def __init__(self, conv: nn.Module, embedding: nn.Module):
-        super().__init__(conv)
-        self.embedding = embedding
-
-    def call(self, graph: DGLGraph, h: Tensor, e: Tensor) -> Tensor:
-        return self.conv(graph, h, self.embedding(e))
+        return GINEConv(self.make_mlp(dim, hidden_dim), linear(info.edge_dim, dim), self.learn_eps)

@@ -3,9 +3,9 @@
 import inspect
 import re
 
-from dgl import DGLGraph
 from torch import Tensor, nn
 
+from egin_dgl.data.edge_list import Graph
 from egin_dgl.options import constructors
 
 ARGS = re.compile(r"\n\s*Args:\n(?P<lines>.*?)(?=\n\s*\n|\Z)", re.DOTALL)
@@ -14,6 +14,8 @@ ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 
 class GraphModel(nn.Module):
     """A graph classifier, built from a `DatasetInfo` and called as ``model(graph, node_feats, edge_feats) -> logits``.
+
+    The graph is a `DGLGraph` or an `EdgeList`.
 
     Shapes: for N nodes and E edges in a batch of B graphs, (N, node_dim), (E, edge_dim) -> (B, classes).
     """
@@ -33,11 +35,11 @@ class GraphModel(nn.Module):
         """The model's name in tables and plots; a variant may extend its title."""
         return self.title
 
-    def forward(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def forward(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Logits: (B, classes)."""
         raise NotImplementedError
 
-    def embed(self, graph: DGLGraph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
+    def embed(self, graph: Graph, node_feats: Tensor, edge_feats: Tensor) -> Tensor:
         """Graph embeddings: one vector per graph, from which the classifier computes logits."""
         raise NotImplementedError
 

@@ -67,7 +67,7 @@ def hints(
             small, large = column_scales(feats, number)
             if large > MAX_SCALE_RATIO * small:
                 scales = f"{small:.2g} to {large:.2g}"
-                found.append(f"{kind} features differ in scale, {scales}: trainer.standardize=true may help")
+                found.append(f"{kind} features differ in scale, {scales}: trainer.standardize=auto may help")
     return found
 
 

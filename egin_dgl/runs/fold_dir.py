@@ -26,11 +26,11 @@ from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, FoldResult, History
 from egin_dgl.files import write_bytes, write_text
-from egin_dgl.runs.schemas import CHECKSUM
+from egin_dgl.runs.json_files import CHECKSUM
 from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
-RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels")
+RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels", "task")
 METRIC = "metric"  # of a record: in the names of columns
 FINAL = "temperature"  # metadata of the weights of a finished fold only; null without a validation set
 HEADER = "egin_dgl"  # entry of the safetensors header: metadata as JSON

@@ -32,14 +32,7 @@ from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, escape_control, escape_strings
 from egin_dgl.files import remove_temporary_files, save_figure, storage_errors, write_text
-from egin_dgl.runs.schemas import (
-    RefitSummary,
-    RunRecord,
-    RunSummary,
-    json_checksum,
-    read_object,
-    write_object,
-)
+from egin_dgl.runs.json_files import json_checksum, write_object
 from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 
 if TYPE_CHECKING:  # slow to import
@@ -151,6 +144,8 @@ class RunDir:
         )
 
     def read_record(self) -> dict:
+        from egin_dgl.runs.schemas import RunRecord, read_object  # imports pydantic
+
         try:
             content = read_object(self.run_json, RunRecord)
             if content.get(SETTINGS_CHECKSUM) not in (None, json_checksum(content["settings"])):
@@ -171,6 +166,8 @@ class RunDir:
             return None
         if result_settings(self.read_record()["settings"]) != result_settings(settings):
             return None
+        from egin_dgl.runs.schemas import RefitSummary, RunSummary, read_object  # imports pydantic
+
         try:
             summary = read_object(self.summary, RefitSummary if settings["cv"].get("refit") else RunSummary)
             found = self.checksums()
@@ -180,6 +177,15 @@ class RunDir:
             log.warning("%s; what can be made from the folds is made again", escape_control(error))
             return None
         return escape_strings(summary)  # it is printed
+
+    def load_temperature(self) -> float | None:
+        """Return the temperature of all folds; None if the run is unfinished, has no validation sets, or is a refit."""
+        from egin_dgl.runs.schemas import Calibrated, read_object  # imports pydantic
+
+        if not self.summary.exists():
+            return None
+        calibration = read_object(self.summary, Calibrated).get("calibration")
+        return calibration and calibration["temperature"]
 
     def checksums(self) -> dict[str, int]:
         """The checksum of each file that a finished run vouches for, by its name."""

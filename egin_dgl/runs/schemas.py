@@ -1,7 +1,6 @@
 """The JSON files of run and sweep directories as types, checked whenever a file is read; further entries are allowed."""
 
 import json
-import zlib
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -10,9 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from typing_extensions import NotRequired, TypedDict  # pydantic refuses typing's before Python 3.12
 
 from egin_dgl.errors import ConfigError
-from egin_dgl.files import write_text
-
-CHECKSUM = "crc32"  # of all other entries
+from egin_dgl.runs.json_files import CHECKSUM, json_checksum
 
 Number: TypeAlias = float | None
 Numbers: TypeAlias = float | list[float]  # one number where all folds agree
@@ -114,6 +111,16 @@ class RefitEntry(Entries):
     temperature: Number
 
 
+class CalibrationEntry(Entries):
+    temperature: Annotated[float, Field(gt=0, lt=1e6)]
+
+
+class Calibrated(Entries):
+    """summary.json, of which only this is needed"""
+
+    calibration: NotRequired[CalibrationEntry | None]
+
+
 class Summary(Entries):
     """summary.json"""
 
@@ -149,6 +156,7 @@ class CrossValidation(Summary):
     metric: str  # the monitored one, of protocols and validation_score
     targets: NotRequired[dict[str, dict[str, MetricEntry]]]  # metrics of each of several targets
     chosen: NotRequired[list[Options]]
+    calibration: CalibrationEntry | None
 
 
 class RefitSummary(Summary):
@@ -170,13 +178,6 @@ def adapter(schema: Any) -> TypeAdapter:
     return TypeAdapter(schema)
 
 
-def write_object(path: Path, content: dict, sealed: bool = True) -> None:
-    """Write a JSON object; `sealed` with a checksum of all entries."""
-    if sealed:
-        content = content | {CHECKSUM: json_checksum(content)}
-    write_text(path, json.dumps(content, indent=1) + "\n")
-
-
 def read_object(path: Path, schema: Any) -> dict:
     """Read an object of this type. The checksum, if present, is verified and left out."""
     try:
@@ -194,7 +195,3 @@ def read_object(path: Path, schema: Any) -> dict:
     if CHECKSUM in content and content.pop(CHECKSUM) != json_checksum(content):
         raise ConfigError(f"{path}: damaged (the checksum does not match)")
     return content
-
-
-def json_checksum(content: dict) -> int:
-    return zlib.crc32(json.dumps(json.loads(json.dumps(content))).encode())

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import storage_errors
+from egin_dgl.runs.json_files import write_object
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.schemas import SweepFile, read_object, write_object
 from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 
 
@@ -67,6 +67,8 @@ class SweepDir:
 
     def load(self) -> SweepRecord:
         """Return the record. Its settings are data of unknown origin: validate them before use."""
+        from egin_dgl.runs.schemas import SweepFile, read_object  # imports pydantic
+
         try:
             content = read_object(self.sweep_json, SweepFile)
         except ConfigError as error:

@@ -1,12 +1,14 @@
 """Evaluation of a model on the validation and test sets after every epoch.
 
-Precise BN needs a pass over the training set as well. If training, validation and test set fit in one batch and the
-model supports it, BatchNorm statistics and all logits come from a single pass.
+Precise BN needs a pass over the training set as well. Each set is computed by itself, so that the numbers of one depend on
+no graph of another: statistics on the training set only, and the choice of an epoch not on the test set.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +22,7 @@ from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_pr
 from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.precise_bn import bounded_batches, sample_batch
+from egin_dgl.training.precise_bn import MAX_PASS_ROWS, MAX_ROWS, bounded_batches, sample_graphs
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class EvalResult:
 class Evaluator:
     """Evaluates the EMA model of a fold, on the test set as well if `use_test`.
 
-    The generator draws the training graphs of `bn_statistics=sample`.
+    The generator draws the training graphs that statistics are computed on, where they are a sample.
     """
 
     def __init__(
@@ -62,16 +64,15 @@ class Evaluator:
         self.test = GraphLoader(dataset, split.test, options.batch_size)
         no_logits = torch.full((len(split.test), dataset.info.outputs), math.nan)
         self.missing = SplitResult(math.nan, math.nan, no_logits)
-        self.train = bounded_batches(dataset, split.train)
-        if options.bn_statistics == "sample":
-            self.train = sample_batch(dataset, split.train, generator)
-        splits = [split.train, split.validation, *([split.test] if self.use_test else [])]
-        self.sizes = [len(graphs) for graphs in splits]
-        together = bounded_batches(dataset, torch.cat([torch.as_tensor(graphs) for graphs in splits]))
-        self.whole: Batch | None = None  # all splits in one batch, for a single pass
-        if options.bn_statistics == "precise" and options.precision == "fp32" and len(together) == 1:
-            (self.whole,) = together
-        self.train_nodes = int(dataset.node_offsets.diff()[torch.as_tensor(split.train)].sum())
+        max_rows = MAX_ROWS if options.bn_statistics == "sample" else MAX_PASS_ROWS
+        train = sample_graphs(dataset, split.train, max_rows, generator)
+        self.train = bounded_batches(dataset, train)
+        # The same graphs in batches as large as one pass takes: of the training set one.
+        self.train_pass = bounded_batches(dataset, train, max_rows)
+        tested = split.test if self.use_test else split.test[:0]
+        self.passes = [
+            bounded_batches(dataset, graphs, MAX_PASS_ROWS) for graphs in (split.validation, tested)
+        ]
 
     def evaluate(self, ema: ModelEma, epoch: int) -> EvalResult:
         """Evaluate the model of an epoch, with its BatchNorm statistics updated."""
@@ -88,16 +89,21 @@ class Evaluator:
         return EvalResult(model, validation, test)
 
     def evaluate_in_one_pass(self, ema: ModelEma) -> EvalResult | None:
-        """None if the splits do not fit in one batch, or the model has no such pass."""
-        if self.whole is None:
+        """None if the statistics are not those of one batch, or the model has no such pass."""
+        precise = self.options.bn_statistics != "running" and self.options.precision == "fp32"
+        if not precise or len(self.train_pass) != 1:
             return None
-        model = ema.sync()
-        logits = forward_with_precise_bn(model, self.whole, self.train_nodes, self.options.fast)
+        model, (train,) = ema.sync(), self.train_pass
+        batches = [list(loader) for loader in self.passes]
+        logits = forward_with_precise_bn(model, train, [*batches[0], *batches[1]], self.options.fast)
         if logits is None:
             return None
-        _, validation, *test = zip(logits.split(self.sizes), self.whole.labels.split(self.sizes), strict=True)
-        test_result = score_outputs(self.task, *test[0], self.metric) if test else self.missing
-        return EvalResult(model, score_outputs(self.task, *validation, self.metric), test_result)
+        pairs = zip(logits, [batch.labels for batch in (*batches[0], *batches[1])], strict=True)
+        validation, test = (
+            score_outputs(self.task, *join_batches(islice(pairs, len(loader))), self.metric)
+            for loader in self.passes
+        )
+        return EvalResult(model, validation, test if self.use_test else self.missing)
 
 
 def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
@@ -113,10 +119,15 @@ def evaluate(
 ) -> SplitResult:
     """Evaluate the model on all graphs of a loader."""
     model.eval()
-    pairs = [(compute_logits(model, batch, options), batch.labels) for batch in loader]
+    pairs = ((compute_logits(model, batch, options), batch.labels) for batch in loader)
+    return score_outputs(task, *join_batches(pairs), task.metric(options.monitor))
+
+
+def join_batches(pairs: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Logits and labels of several batches as one."""
     empty = torch.zeros(0)
-    outputs, labels = map(torch.cat, zip(*(pairs or [(empty, empty)]), strict=True))
-    return score_outputs(task, outputs, labels, task.metric(options.monitor))
+    logits, labels = map(torch.cat, zip(*(list(pairs) or [(empty, empty)]), strict=True))
+    return logits, labels
 
 
 def score_outputs(task: Task, outputs: Tensor, labels: Tensor, metric: Metric) -> SplitResult:
@@ -145,5 +156,5 @@ def check_finite(logits: Tensor, epoch: int) -> None:
 
 def diverged(reason: str) -> TrainingError:
     return TrainingError(
-        f"{reason}: lower optimizer.lr, set trainer.clip_grad_norm=1, or trainer.standardize=true for attributes of large values"
+        f"{reason}: lower optimizer.lr, set trainer.clip_grad_norm=1, or trainer.standardize=auto for attributes of large values"
     )

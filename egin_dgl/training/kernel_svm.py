@@ -92,6 +92,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
         parameters=counts["train"].shape[1] * (1 if classes == 2 else classes),
         validation_logits=validation_logits,
         validation_labels=labels["validation"],
+        task=task.name,
     )
     selected = selected_record(history)
     arrays = machines[selected.epoch - 1].arrays()

@@ -42,7 +42,7 @@ class TrainerOptions(Options):
     patience: Count | None = None
     clip_grad_norm: Positive | None = None
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    standardize: Flag = False
+    standardize: Annotated[Literal["auto", True, False], BeforeValidator(parse_bool)] = "auto"
     class_weights: Literal["balanced"] | None = None
     loss: Loss = "auto"
     monitor: str = "auto"

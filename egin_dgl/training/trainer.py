@@ -127,6 +127,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
         chosen=job.chosen,
         validation_logits=validation.logits if len(split.validation) else None,
         validation_labels=validation_labels,
+        task=task.name,
     )
     folder.save_weights(model, metadata | {"temperature": fold_temperature(result)})
     folder.save_result(result)  # last: a fold killed before this line resumes from its last epoch

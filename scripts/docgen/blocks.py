@@ -44,6 +44,8 @@ class Block:
     long: bool = False  # takes more than a few minutes
     tiny: str = "trainer.epochs=2 cv.k=3"  # overrides with which a test makes the same layout in seconds
     tiny_show: str = ""  # arguments added to `show` by that test
+    some_rows: bool = False  # with them, only some rows of the table are made
+    same_layout_as: str | None = None  # another block of the same command, which that test makes instead
 
     @property
     def commands(self) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def zoo_table(rows: list[ZooRow], dataset: str) -> str:
     ]
     for row in sorted(rows, key=lambda row: (row.edge_usage != "yes", row.relative_time)):
         model = row.model
-        cells = [f"`{row.option}`", model.title, model.paper, row.edge_usage, f"{row.parameters:,}"]
+        cells = [f"`{row.option}`", model.name, model.paper, row.edge_usage, f"{row.parameters:,}"]
         cells += [f"{row.relative_time:.1f}", model.when]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

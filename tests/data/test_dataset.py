@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from dgl.dataloading import GraphDataLoader
+from graphs import dgl
 
 from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.mmap_dataset import cache_file, read_cached, write_cached
@@ -139,7 +139,7 @@ def test_items_are_dgl_graphs_with_local_nodes(small):
 
 def test_dgl_loader_and_pickle(small):
     dataset = pickle.loads(pickle.dumps(load_tu("S", small(), url=None)))
-    graph, labels = next(iter(GraphDataLoader(dataset, batch_size=2)))
+    graph, labels = next(iter(dgl.dataloading.GraphDataLoader(dataset, batch_size=2)))
     assert graph.batch_size == 2 and labels.tolist() == [1, 0]
     assert torch.equal(graph.edges()[0], dataset.src) and torch.equal(graph.ndata["feat"], dataset.node_feats)
     assert equal(dataset.to("cpu"), dataset)

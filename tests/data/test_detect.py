@@ -3,13 +3,11 @@
 import os
 import shutil
 import zipfile
-from random import Random
 
-import dgl
 import numpy as np
 import pytest
 import torch
-from damage import damaged
+from graphs import dgl
 from running import ROOT
 
 from egin_dgl.data import GraphDataset, load_tu
@@ -138,39 +136,6 @@ def test_vocabulary_of_other_data_is_an_error(mutag, saved):
     trained = load_dgl_file(saved({"y": torch.arange(10) % 2})).vocabulary
     with pytest.raises(DataError, match="the vocabulary has 1 attribute and 0 label column"):
         from_arrays(mutag, "MUTAG", vocabulary=trained)
-
-
-def test_damaged_dgl_file_is_an_error_and_does_not_crash_the_process(tmp_path):
-    """DGL itself crashes on many of these files."""
-    graphs = [dgl.rand_graph(5, 8) for _ in range(6)]
-    for graph in graphs:
-        graph.ndata["a"], graph.edata["b"] = torch.rand(5), torch.randint(0, 3, (8,))
-    dgl.save_graphs(str(tmp_path / "whole.bin"), graphs, {"y": torch.arange(6) % 2})
-    whole, random, errors = (tmp_path / "whole.bin").read_bytes(), Random(0), 0
-    for _ in range(40):
-        (tmp_path / "some.bin").write_bytes(damaged(whole, random))
-        try:
-            load_dgl_file(str(tmp_path / "some.bin"), cache=False)
-        except DataError as error:
-            assert "\n" not in str(error) and "some.bin" in str(error)
-            errors += 1
-    assert errors > 20
-
-
-def test_damaged_table_of_molecules_is_read_or_an_error(tmp_path):
-    pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
-    from egin_dgl.data.readers.smiles import load_smiles
-
-    rows = "".join(
-        f"m{i},{smiles},{'ab'[i % 2]}\n" for i, smiles in enumerate(["CCO", "c1ccccc1", "CC(=O)N"] * 10)
-    )
-    random = Random(0)
-    for _ in range(60):
-        (tmp_path / "m.csv").write_bytes(damaged(b"id,smiles,label\n" + rows.encode(), random))
-        try:
-            load_smiles(str(tmp_path / "m.csv"), cache=False)
-        except DataError as error:
-            assert "\n" not in str(error) and "m.csv" in str(error)
 
 
 def test_chunks_join_to_the_whole():

@@ -2,11 +2,11 @@
 
 from enum import Enum
 
-import dgl
 import networkx as nx
 import numpy as np
 import pytest
 import torch
+from graphs import dgl
 
 from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.data.dataset import TENSORS

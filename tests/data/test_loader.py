@@ -1,8 +1,8 @@
 """An assembled batch is what `dgl.batch` makes of the same graphs."""
 
-import dgl
 import pytest
 import torch
+from graphs import dgl
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.loader import GraphLoader, assemble

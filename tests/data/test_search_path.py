@@ -154,7 +154,7 @@ def test_bundled_sets_need_no_network(name):
 
 def test_grakel_is_optional(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "grakel", None)  # makes it unimportable
-    with pytest.raises(DataError, match="cannot find dataset 'MUTAG'"):
+    with pytest.raises(DataError, match="grakel is not installed; it carries MUTAG"):
         find_raw("MUTAG", url=None)
     monkeypatch.delitem(sys.modules, "grakel")
     (tmp_path / "grakel").mkdir()

@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from running import settings_of
 
+from egin_dgl.cli.experiment import make_experiment
 from egin_dgl.data import Standardizer, bonds, load_tu
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.prepare import from_arrays
+from egin_dgl.errors import ConfigError
 
 
 @pytest.fixture
@@ -88,3 +91,34 @@ def test_no_continuous_columns():
 def test_index_out_of_range():
     with pytest.raises(IndexError):
         Standardizer.fit(replace(bonds(graphs=8)), [8])
+
+
+def test_columns_of_zeros_and_ones_are_left_unchanged(cuneiform):
+    node_feats = cuneiform.node_feats.clone()
+    node_feats[:, 1] = (node_feats[:, 1] > node_feats[:, 1].median()).float()
+    dataset = cuneiform.with_features(node_feats)
+    scaled = Standardizer.fit(dataset, range(200)).apply(dataset)
+    assert torch.equal(scaled.node_feats[:, 1], node_feats[:, 1])
+    assert not torch.equal(scaled.node_feats[:, 0], node_feats[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "standardized"),
+    [
+        (("dataset=cuneiform",), True),
+        (("dataset=cuneiform", "trainer.standardize=false"), False),
+        (("dataset=cuneiform", "trainer=paper"), False),
+        (("dataset=bonds", "dataset.graphs=8"), False),
+        (("dataset=bonds", "dataset.graphs=8", "trainer.standardize=true"), True),
+    ],
+)
+def test_attributes_are_standardized_where_a_dataset_has_any(options, standardized):
+    recipe = make_experiment(settings_of(*options)).recipe
+    assert list(recipe.transforms) == [Standardizer.fit] * standardized
+
+
+def test_kernels_take_attributes_as_they_are():
+    kernel = ("dataset=cuneiform", "model=ewl_kernel")
+    make_experiment(settings_of(*kernel))
+    with pytest.raises(ConfigError, match="trainer.standardize=auto"):
+        make_experiment(settings_of(*kernel, "trainer.standardize=true"))

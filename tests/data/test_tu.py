@@ -2,11 +2,9 @@
 
 import os
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
-from damage import damaged
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns, arrange_edges
 from egin_dgl.data.readers.search_path import find_raw
@@ -279,20 +277,3 @@ def test_edges_are_grouped_by_graph_in_stable_order():
 @pytest.mark.skipif(not (ROOT and Path(ROOT, "COX2_MD").is_dir()), reason="EGIN_DATA_ROOT has no COX2_MD")
 def test_every_edge_of_a_large_set_is_read():
     assert len(read_tu(find_raw("COX2_MD", url=None)).src) == 203_084
-
-
-def test_damaged_files_are_read_or_an_error(tmp_path):
-    random, directory, errors = Random(0), tmp_path / "T", 0
-    directory.mkdir()
-    for _ in range(100):
-        broken = random.sample(sorted(FULL), random.randint(1, 2))
-        for suffix, text in FULL.items():
-            content = damaged(text.encode(), random) if suffix in broken else text.encode()
-            (directory / f"T_{suffix}.txt").write_bytes(content)
-        try:
-            arrays = read_tu(find_raw("T", tmp_path, url=None))
-            assert len(arrays.src) == len(arrays.dst) and len(arrays.ids) == arrays.graphs
-        except DataError as error:
-            assert "\n" not in str(error) and str(directory) in str(error)
-            errors += 1
-    assert errors > 50

@@ -1,11 +1,25 @@
 """Temperature scaling."""
 
+import math
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from egin_dgl.evaluation.calibration import MAX_TEMPERATURE, fit_temperature, probabilities
+from egin_dgl.data.splits import Folds
+from egin_dgl.evaluation.calibration import (
+    MAX_TEMPERATURE,
+    fit_temperature,
+    fold_temperature,
+    held_out_temperatures,
+    pooled_temperature,
+    summarize_calibration,
+)
+from egin_dgl.evaluation.history import EpochRecord, FoldResult
 from egin_dgl.evaluation.multiclass import ece
+from egin_dgl.tasks import Multiclass
 
 
 def drawn(graphs, temperature, classes=3, seed=0):
@@ -49,8 +63,68 @@ def test_log_loss_does_not_increase_on_the_fitted_set():
         assert after <= before + 1e-9
 
 
+def test_temperature_is_shrunk_towards_one_where_graphs_are_few():
+    logits, labels = drawn(20_000, 3.0)
+    found = [math.log(fit_temperature(logits[:n], labels[:n])) for n in (2, 20, 20_000)]
+    assert 0 <= found[0] < 0.5 * found[2] and abs(found[1]) < found[2] and found[2] > math.log(2.9)
+
+
+K, SIZE = 5, 20
+
+
+@pytest.fixture
+def cross_validation():
+    """Folds of one run: test set of fold f is the validation set of fold f - 1."""
+    logits, labels = drawn(K * SIZE, 3.0)
+    folds = Folds("drawn", 0, "", K, tuple(np.arange(K * SIZE).reshape(K, SIZE)))
+    splits = {fold: folds.split(fold, True) for fold in range(K)}
+    history = [EpochRecord(1, *[0.5] * 10, monitor_score=0.5, monitor_loss=0.5)]
+    results = [
+        FoldResult(
+            fold=fold,
+            history=history,
+            test_logits=logits[split.test].unsqueeze(0),
+            test_labels=labels[split.test],
+            parameters=1,
+            validation_logits=logits[split.validation],
+            validation_labels=labels[split.validation],
+        )
+        for fold, split in splits.items()
+    ]
+    return results, splits
+
+
+def test_folds_share_a_temperature_fitted_without_the_graphs_it_is_applied_to(cross_validation):
+    results, splits = cross_validation
+    logits, labels = (
+        torch.cat([getattr(r, f"validation_{key}") for r in results]) for key in ("logits", "labels")
+    )
+    assert pooled_temperature(results) == pytest.approx(fit_temperature(logits, labels))
+    found = held_out_temperatures(results, splits)
+    for fold in range(K):
+        others = [results[other] for other in range(K) if other != (fold - 1) % K]
+        assert found[fold] == pytest.approx(pooled_temperature(others))
+    wrong = replace(results[0], validation_labels=(results[0].validation_labels + 1) % 3)
+    changed = held_out_temperatures([wrong, *results[1:]], splits)
+    assert [a == b for a, b in zip(changed, found, strict=True)] == [fold == 1 for fold in range(K)]
+    record = summarize_calibration(results, splits)
+    assert record["temperatures"] == found and record["temperature"] == pooled_temperature(results)
+    assert record["log_loss"]["after"] < record["log_loss"]["before"]
+
+
+def test_one_fold_takes_its_own_validation_set(cross_validation):
+    results, splits = cross_validation
+    assert held_out_temperatures(results[2:3], splits) == [fold_temperature(results[2])]
+
+
+def test_no_temperature_without_validation_sets(cross_validation):
+    results, splits = cross_validation
+    bare = [replace(result, validation_logits=None) for result in results]
+    assert pooled_temperature(bare) is None and summarize_calibration(bare, splits) is None
+
+
 def test_scaling_keeps_the_predicted_class():
     logits, labels = drawn(100, 2.0)
-    found = probabilities(logits, fit_temperature(logits, labels))
+    found = Multiclass.predict(logits, fit_temperature(logits, labels))
     assert torch.equal(found.argmax(dim=1), logits.argmax(dim=1))
     torch.testing.assert_close(found.sum(dim=1), torch.ones(100, dtype=torch.float64))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grakel import VertexHistogram, WeisfeilerLehman
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -32,7 +31,9 @@ def to_grakel(graphs):
 def test_1wl_gram_equals_that_of_grakel(name, count, normalize, dataset):
     graphs = as_graph_set(dataset(name)).subset(range(count))
     train, test = graphs.subset(range(0, count, 2)), graphs.subset(range(1, count, 2))
-    theirs = WeisfeilerLehman(n_iter=4, base_graph_kernel=VertexHistogram, normalize=normalize)
+    # Its release for Python 3.13 does not import with numpy 2.
+    grakel = pytest.importorskip("grakel", reason="grakel cannot be imported", exc_type=ImportError)
+    theirs = grakel.WeisfeilerLehman(n_iter=4, base_graph_kernel=grakel.VertexHistogram, normalize=normalize)
     ours = WLKernel("1-wl", depth=4, normalize=normalize)
     all_of_them = to_grakel(graphs)
     rows = ours.fit_transform(train)

@@ -2,10 +2,10 @@
 
 import hashlib
 
-import dgl
 import numpy as np
 import pytest
 import torch
+from graphs import dgl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_graphs import build, permuted, random_graphs, same_partition

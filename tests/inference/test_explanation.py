@@ -3,9 +3,9 @@
 import math
 from dataclasses import replace
 
-import dgl
 import pytest
 import torch
+from graphs import dgl
 
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import DataError

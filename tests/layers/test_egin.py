@@ -1,10 +1,10 @@
 """Each layer is its equation: equal to a dense reference in float64, values and gradients."""
 
-import dgl
 import pytest
 import torch
+from graphs import batch_graphs, make_graph
 
-from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv
+from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv
 
 D, Q, R, H = 5, 3, 4, 6
 
@@ -16,7 +16,7 @@ def random_graph(nodes=7, edges=16, seed=0):
     pairs = pairs[torch.randperm(len(pairs), generator=random)[: edges // 2]]
     one_way = torch.rand(len(pairs), Q, generator=random, dtype=torch.float64)
     src, dst = torch.cat([pairs, pairs.flip(1)]).T
-    graph = dgl.graph((src, dst), num_nodes=nodes)
+    graph = make_graph((src, dst), num_nodes=nodes)
     h = torch.randn(nodes, D, generator=random, dtype=torch.float64)
     return graph, h, torch.cat([one_way, one_way])
 
@@ -27,6 +27,8 @@ def make_layer(kind, learn_eps=True):
         conv = EGINConv(MLP(D + Q, H, H), learn_eps)
     elif kind == "egin_c":
         conv = EGINCConv(MLP(D * Q, H, H), learn_eps)
+    elif kind == "egin_m":
+        conv = EGINMConv(MLP(R, H, H), MLP(D + Q, R, R, norm="none"), learn_eps)
     else:
         conv = EGINEConv(MLP(D + R, H, H), MLP(Q, R, R, norm="none"), learn_eps)
     if learn_eps:
@@ -65,12 +67,25 @@ def dense_egin_e(conv, graph, h, e):
     return conv.mlp(torch.stack(rows))
 
 
+def dense_egin_m(conv, graph, h, e):
+    def message(h_j, e_ij):
+        return conv.tuple_mlp(torch.cat([h_j, e_ij]).unsqueeze(0))[0]
+
+    rows = []
+    for i in range(graph.num_nodes()):
+        total = (1 + conv.eps) * message(h[i], torch.zeros(Q, dtype=h.dtype))  # MLP₂(h_i, δ)
+        for j, edge in zip(*neighbors(graph, i), strict=True):
+            total = total + message(h[j], e[edge])
+        rows.append(total)
+    return conv.mlp(torch.stack(rows))
+
+
 def neighbors(graph, i):
     src, _, edges = graph.in_edges(i, form="all")
     return src.tolist(), edges.tolist()
 
 
-DENSE = {"egin": dense_egin, "egin_c": dense_egin_c, "egin_e": dense_egin_e}
+DENSE = {"egin": dense_egin, "egin_c": dense_egin_c, "egin_e": dense_egin_e, "egin_m": dense_egin_m}
 KINDS = pytest.mark.parametrize("kind", DENSE)
 
 
@@ -104,10 +119,10 @@ def test_permutation_of_nodes_and_of_edges(kind):
     out = conv(graph, h, e)
     nodes, edges = torch.randperm(graph.num_nodes()), torch.randperm(graph.num_edges())
     src, dst = graph.edges()
-    shuffled = dgl.graph((src[edges], dst[edges]), num_nodes=graph.num_nodes())
+    shuffled = make_graph((src[edges], dst[edges]), num_nodes=graph.num_nodes())
     torch.testing.assert_close(conv(shuffled, h, e[edges]), out)
     place = nodes.argsort()  # node nodes[i] moves to i
-    moved = dgl.graph((place[src], place[dst]), num_nodes=graph.num_nodes())
+    moved = make_graph((place[src], place[dst]), num_nodes=graph.num_nodes())
     torch.testing.assert_close(conv(moved, h[nodes], e), out[nodes])
 
 
@@ -116,7 +131,7 @@ def test_a_batch_equals_its_graphs_one_by_one(kind):
     conv = make_layer(kind).eval()
     inputs = [random_graph(seed=seed) for seed in range(3)]
     graphs, hs, es = zip(*inputs, strict=True)
-    together = conv(dgl.batch(list(graphs)), torch.cat(hs), torch.cat(es))
+    together = conv(batch_graphs(list(graphs)), torch.cat(hs), torch.cat(es))
     torch.testing.assert_close(together, torch.cat([conv(*one) for one in inputs]))
 
 
@@ -125,7 +140,7 @@ def test_a_batch_equals_its_graphs_one_by_one(kind):
 @pytest.mark.parametrize("training", [True, False])
 def test_graphs_without_edges_and_with_one_node(kind, nodes, training):
     conv = make_layer(kind).train(training)
-    graph = dgl.graph(([], []), num_nodes=nodes)
+    graph = make_graph(([], []), num_nodes=nodes)
     h = torch.randn(nodes, D, dtype=torch.float64, requires_grad=True)
     e = torch.zeros(0, Q, dtype=torch.float64)
     out = conv(graph, h, e)

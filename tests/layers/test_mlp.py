@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from egin_dgl.layers import MLP
-from egin_dgl.layers.aggregate import make_readout
+from egin_dgl.layers.readout import make_readout
 
 
 @pytest.mark.parametrize("norm", ["batch", "layer", "none"])

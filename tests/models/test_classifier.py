@@ -5,9 +5,9 @@ import torch
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.loader import assemble
-from egin_dgl.models import EGIN, EGINC, EGINE
+from egin_dgl.models import EGIN, EGINC, EGINE, EGINM
 
-MODELS = pytest.mark.parametrize("make", [EGIN, EGINC, EGINE])
+MODELS = pytest.mark.parametrize("make", [EGIN, EGINC, EGINE, EGINM])
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_logits_are_the_sum_of_the_heads_of_all_depths(mutag, make):
 
 @MODELS
 def test_names_follow_the_paper(mutag, make):
-    title = {EGIN: "EGIN", EGINC: "EGIN-C", EGINE: "EGIN-E"}[make]
+    title = {EGIN: "EGIN", EGINC: "EGIN-C", EGINE: "EGIN-E", EGINM: "EGIN-M"}[make]
     assert make(mutag.info).name == title
     assert make(mutag.info, learn_eps=True).name == f"{title}-ε"
 

@@ -101,7 +101,7 @@ def write_target_run(directory, task, errors, *options):
             ranked = torch.stack([torch.where(wrong, -1.0, 1.0), torch.where(wrong, 1.0, -1.0)], dim=1)
             ranked[-1] = 0.0  # the one graph of the other kind
             logits.append(truth + error if task == "regression" else ranked)
-        result = FoldResult(fold, history, torch.stack(logits), truth, 100, None, logits[-1], truth)
+        result = FoldResult(fold, history, torch.stack(logits), truth, 100, None, logits[-1], truth, task)
         run.fold(fold).save_result(result)
         results.append(result)
     return results

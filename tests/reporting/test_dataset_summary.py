@@ -48,7 +48,7 @@ def test_no_hints_for_ordinary_data(plain):
 def test_hint_on_attributes_of_another_scale_unless_standardized(plain):
     for size in (100.0, 0.01):
         (hint,) = hints(with_attributes(plain, size))
-        assert "trainer.standardize=true" in hint
+        assert "trainer.standardize=auto" in hint
     assert hints(with_attributes(plain, 100.0), standardized=True) == []
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -11,16 +12,18 @@ from torch import nn
 from egin_dgl.data import bonds, load_tu
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.data.splits import Split
-from egin_dgl.models import EGIN, EGINC, EGINE, GIN, PNA, GatedGCN
-from egin_dgl.training import precise_bn
+from egin_dgl.fast import precise_pass
+from egin_dgl.models import EGIN, EGINC, EGINE, EGINM, GIN, PNA, GatedGCN
+from egin_dgl.tasks import Multiclass
+from egin_dgl.training import evaluator, precise_bn
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.evaluator import Evaluator, compute_logits
 from egin_dgl.training.flat_parameters import FlatParameters
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.precise_bn import Moments, bounded_batches, sample_batch, update_bn_stats
+from egin_dgl.training.precise_bn import Moments, bounded_batches, sample_graphs, update_bn_stats
 
 OPTIONS = TrainerOptions()
-MODELS = {"EGIN-E": EGINE, "GatedGCN": GatedGCN, "PNA": PNA}
+MODELS = {"EGIN-E": EGINE, "EGIN-M": EGINM, "GatedGCN": GatedGCN, "PNA": PNA}
 
 
 def call(model, batch):
@@ -117,6 +120,27 @@ def test_unused_layer_keeps_its_statistics(data):
         assert not model.unused.running_mean.any()
 
 
+def test_each_batch_is_passed_once(data):
+    model, passed = model_of(as_double(data), "PNA"), []
+    update_bn_stats(
+        model, GraphLoader(as_double(data), range(60), 7), lambda *pair: passed.append(pair[1]) or call(*pair)
+    )
+    assert len(passed) == len(set(passed)) == 9
+
+
+def test_an_error_in_a_pass_ends_all_of_them(data):
+    model, threads = model_of(as_double(data), "EGIN-E"), threading.active_count()
+
+    def fail_at_the_end(model, batch):
+        call(model, batch)
+        raise ArithmeticError("at the end of a pass")
+
+    with pytest.raises(ArithmeticError, match="at the end of a pass"):
+        update_bn_stats(model, GraphLoader(as_double(data), range(60), 7), fail_at_the_end)
+    assert threading.active_count() == threads
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
 def rows_of(batches):
     return [batch.graph.num_nodes() + batch.graph.num_edges() for batch in batches]
 
@@ -128,15 +152,18 @@ def test_large_set_is_batched_or_sampled(data, monkeypatch):
     batches = bounded_batches(data, range(60))
     assert len(batches) == len(list(batches)) > 3 and max(rows_of(batches)) <= 300
     assert torch.cat([batch.graphs for batch in batches]).tolist() == list(range(60))
-    (sample,) = sample_batch(data, range(60), generator)
+    (sample,) = bounded_batches(data, sample_graphs(data, range(60), 300, generator))
     assert 200 < rows_of([sample])[0] <= 300
+    assert sample_graphs(data, range(60), 10**6, generator).tolist() == list(range(60))
 
 
 @pytest.mark.parametrize("sample", [False, True])
 def test_batches_are_bounded_when_graphs_are_sorted_by_size(monkeypatch, sample):
     def batched(graphs):
         generator = torch.Generator().manual_seed(0)
-        return sample_batch(mutag, graphs, generator) if sample else bounded_batches(mutag, graphs)
+        limit = precise_bn.MAX_ROWS
+        chosen = sample_graphs(mutag, graphs, limit, generator) if sample else graphs
+        return bounded_batches(mutag, chosen)
 
     monkeypatch.setattr(precise_bn, "MAX_ROWS", 300)
     mutag = load_tu("MUTAG")
@@ -147,6 +174,7 @@ def test_batches_are_bounded_when_graphs_are_sorted_by_size(monkeypatch, sample)
     assert len(batched(range(188))) == (1 if sample else 188)
 
 
+@pytest.mark.parametrize("limit", [10_000, 7])  # of rows: one chunk, or many
 @pytest.mark.parametrize(
     ("kind", "options", "empty"),
     [
@@ -154,10 +182,12 @@ def test_batches_are_bounded_when_graphs_are_sorted_by_size(monkeypatch, sample)
         (EGINC, {"learn_eps": True, "mlp_dropout": 0.3}, "validation"),
         (EGINE, {"readout": "mean", "mlp_layers": 3}, "test"),
         (EGINE, {"learn_eps": True}, "nothing"),
+        (EGINM, {"learn_eps": True}, "test"),
         (GIN, {}, "validation"),
     ],
 )
-def test_one_pass_equals_evaluation_by_split(data, kind, options, empty):
+def test_one_pass_equals_evaluation_by_split(data, kind, options, empty, limit, monkeypatch):
+    monkeypatch.setattr(precise_pass, "CHUNK_ROWS", limit)
     double = as_double(data)
     torch.manual_seed(0)
     model = kind(double.info, hidden_dim=8, num_layers=3, **options).double()
@@ -165,18 +195,18 @@ def test_one_pass_equals_evaluation_by_split(data, kind, options, empty):
         weight.data += 0.1 * torch.randn_like(weight)
     parts = {"validation": np.arange(5, 25), "test": np.r_[0:5, 25:30]} | {empty: np.arange(0)}
     split = Split(np.arange(30, 60), parts["validation"], parts["test"])
-    evaluator = Evaluator(double, split, OPTIONS, torch.Generator(), use_test=True)
+    evaluates = Evaluator(double, split, OPTIONS, Multiclass(), torch.Generator(), use_test=True)
     ema = ModelEma(model, FlatParameters(model), None, precise_bn=True)
-    one_pass = evaluator.evaluate_in_one_pass(ema)
+    one_pass = evaluates.evaluate_in_one_pass(ema)
     found = statistics(one_pass.model)
-    expected = evaluator.evaluate_by_split(ema)
+    expected = evaluates.evaluate_by_split(ema)
     torch.testing.assert_close(found, statistics(expected.model), rtol=1e-10, atol=1e-12)
     for part in ("validation", "test"):
         one, other = getattr(one_pass, part), getattr(expected, part)
         assert math.isnan(one.loss) == math.isnan(other.loss) == (part == empty)
         if part != empty:
             torch.testing.assert_close(one.logits, other.logits, check_dtype=False, rtol=1e-5, atol=1e-5)
-            assert one.accuracy == other.accuracy and one.loss == pytest.approx(other.loss)
+            assert one.score == other.score and one.loss == pytest.approx(other.loss)
 
 
 def test_one_pass_only_where_supported(data, monkeypatch):
@@ -185,14 +215,15 @@ def test_one_pass_only_where_supported(data, monkeypatch):
     def in_one_pass(model, **options):
         options = TrainerOptions(**options)
         ema = ModelEma(model, FlatParameters(model), 0.9, options.bn_statistics != "running")
-        evaluator = Evaluator(data, split, options, torch.Generator(), use_test=True)
-        assert len(evaluator.evaluate(ema, 1).test.logits) == 15
-        return evaluator.evaluate_in_one_pass(ema) is not None
+        evaluates = Evaluator(data, split, options, Multiclass(), torch.Generator(), use_test=True)
+        assert len(evaluates.evaluate(ema, 1).test.logits) == 15
+        return evaluates.evaluate_in_one_pass(ema) is not None
 
     assert in_one_pass(EGINE(data.info))
     assert not in_one_pass(EGINE(data.info, norm="layer"))
     assert not in_one_pass(PNA(data.info))
     assert not in_one_pass(EGINE(data.info), precision="bf16")
-    assert not in_one_pass(EGINE(data.info), bn_statistics="sample")
-    monkeypatch.setattr(precise_bn, "MAX_ROWS", 300)
-    assert not in_one_pass(EGINE(data.info))
+    assert not in_one_pass(EGINE(data.info), bn_statistics="running")
+    assert in_one_pass(EGINE(data.info), bn_statistics="sample")
+    monkeypatch.setattr(evaluator, "MAX_PASS_ROWS", 300)
+    assert in_one_pass(EGINE(data.info))

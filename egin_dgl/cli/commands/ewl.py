@@ -113,9 +113,11 @@ def run_draw(dataset, numbers, options) -> None:
 
 
 def get_graph(dataset, number: int):
+    from egin_dgl.ewl import as_graph_set
+
     if not 0 <= number < len(dataset):
         raise ConfigError(f"{dataset.info.name} has the graphs 0 to {len(dataset) - 1}, not {number}")
-    return dataset[number][0]
+    return as_graph_set(dataset)[number]
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from egin_dgl.cli.arguments import TrainedRunOptions, run_with_options
 from egin_dgl.errors import ConfigError
+from egin_dgl.files import output_directory
 
 if TYPE_CHECKING:
     from egin_dgl.data.dataset import GraphDataset
@@ -36,6 +37,7 @@ def explain_prediction(options: ExplainOptions) -> None:
     from egin_dgl.terminal import make_console
     from egin_dgl.training.parallel.workers import one_thread
 
+    out = output_directory(Path(options.out or f"explained_{options.graph}"))
     run = options.load()
     graph = find_graph(run, options.input, options.graph)
     terminal = make_console(stderr=True)
@@ -53,7 +55,6 @@ def explain_prediction(options: ExplainOptions) -> None:
         )
     if options.by not in explanation.edges:
         raise ConfigError("a kernel machine has no gradients: use by=occlusion")
-    out = Path(options.out or f"explained_{options.graph}")
     write_explanation(explanation, graph, out, options.by)
     console = make_console()
     console.print(explanation_table(explanation, graph, options.by))

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from egin_dgl.errors import ConfigError
+from egin_dgl.files import output_directory
 
 # Repeated here, as the modules that define them take seconds to load.
 PROTOCOL_NAMES = "selected, common_epoch, best_per_fold, last, last_20"
@@ -22,6 +23,8 @@ def main() -> None:
     for directory in args.directories:  # before modules are loaded that take seconds
         if not directory.is_dir():
             raise ConfigError(f"{directory}: no such directory")
+    if args.out:
+        output_directory(args.out)
     from rich.console import Console
 
     from egin_dgl.reporting.many_runs.report import make_report, print_report, write_report

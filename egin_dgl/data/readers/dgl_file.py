@@ -5,11 +5,11 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import dgl
 import torch
 
+from egin_dgl.backend import import_dgl
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
@@ -20,6 +20,9 @@ from egin_dgl.data.targets import find_tensor
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
 from egin_dgl.options import Name, TaskOption
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
 
 # The first bytes of DGL's files. DGL would read sizes from any other file, and allocate memory for them.
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")
@@ -70,6 +73,7 @@ def read_dgl_file(
     """Read and validate all graphs of a file."""
     if not is_dgl_file(path):
         raise DataError(f"{path} is not a file of dgl.save_graphs")
+    import_dgl()
     try:
         _run_in_fork(partial(_load, path), max_bytes=2 * GIB + 50 * path.stat().st_size)
         graphs, tensors = _load(path)
@@ -86,7 +90,8 @@ def is_dgl_file(path: Path) -> bool:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _load(path: Path) -> tuple[list[dgl.DGLGraph], dict[str, torch.Tensor]]:
+def _load(path: Path) -> tuple[list["DGLGraph"], dict[str, torch.Tensor]]:
+    dgl = import_dgl()
     # DGLError is a RuntimeError in some versions only.
     errors = (dgl.DGLError, RuntimeError, ValueError, LookupError, TypeError, OverflowError, MemoryError)
     try:

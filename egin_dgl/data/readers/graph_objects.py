@@ -1,10 +1,10 @@
 """Graphs of DGL, networkx or PyG, and SMILES strings → GraphArrays."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dgl
 import networkx as nx
 import numpy as np
 
@@ -38,8 +38,8 @@ class GraphObject:
 
 
 def kind_of(graph: object) -> str | None:
-    """The library of a graph; None for other objects. PyG is recognised without importing it."""
-    if isinstance(graph, dgl.DGLGraph):
+    """The library of a graph; None for other objects. DGL and PyG are recognised without importing them."""
+    if (dgl := sys.modules.get("dgl")) and isinstance(graph, dgl.DGLGraph):
         return "DGL graph"
     if isinstance(graph, nx.Graph):
         return "networkx graph"
@@ -60,7 +60,7 @@ def read_graph(graph: Any, columns: Selections, molecules: str = "tu") -> GraphO
     return readers[kind_of(graph) or ""](graph, columns[0].names, columns[1].names)
 
 
-def _from_dgl(graph: dgl.DGLGraph, nodes: list[str] | None, edges: list[str] | None) -> GraphObject:
+def _from_dgl(graph: Any, nodes: list[str] | None, edges: list[str] | None) -> GraphObject:
     if not graph.is_homogeneous:
         raise DataError("it is heterogeneous; dgl.to_homogeneous turns types into labels")
     if graph.batch_size > 1:

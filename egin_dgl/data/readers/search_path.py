@@ -60,7 +60,8 @@ def find_raw(name: str, root: str | os.PathLike | None = None, url: str | None =
     for location in (spec and spec.submodule_search_locations) or ():
         if raw := read_local(Path(location) / "tests" / "data", name, "bundled with grakel"):
             return raw
-    tried.append("grakel's bundled datasets (not among them)")
+    bundled = "not among them" if spec else "grakel is not installed; it carries MUTAG and Cuneiform"
+    tried.append(f"grakel's bundled datasets ({bundled})")
 
     if url is None:
         tried.append("no download (no url given)")

@@ -14,7 +14,7 @@ from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
 from egin_dgl.runs.settings import flatten_settings
-from egin_dgl.tasks import Task, task_of
+from egin_dgl.tasks import TASKS, Task
 
 ABSENT = "–"
 # Settings in which the runs of a group may differ. The location of the data does not matter: its hash is compared.
@@ -99,7 +99,7 @@ class RunGroup:
     @property
     def task(self) -> type[Task] | None:
         """The task of the dataset; None until a fold is finished."""
-        return next((task_of(r.test_labels, r.history[0].metric) for r in self.results.values()), None)
+        return next((TASKS[result.task] for result in self.results.values()), None)
 
     def score(self, protocol: str, metric: str | None = None) -> ProtocolResult | None:
         """A metric, by default the monitored one, at the epochs of a protocol, on the folds where it is defined; None if on none."""

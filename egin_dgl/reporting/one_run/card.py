@@ -192,6 +192,11 @@ def calibration_text(summary: dict) -> str:
         return f"Probabilities are not calibrated{reason}."
     texts = []
     for name, key in (("expected calibration error", "ece"), ("log loss", "log_loss")):
+        if key not in calibration:  # of several labels there is no ece
+            continue
         numbers = [f"{value:.3f} {when}" for when, value in calibration[key].items() if value is not None]
         texts.append(f"{name} {', '.join(numbers) or 'undefined'}")
-    return f"Probabilities are scaled by a temperature that each fold fits on its validation set: {'; '.join(texts)}, on the test sets of all folds."
+    return (
+        f"Probabilities are scaled by the temperature {calibration['temperature']:.3g}, fitted on the validation sets of all "
+        f"folds. With temperatures fitted without the graphs in question: {'; '.join(texts)}, on the test sets of all folds."
+    )

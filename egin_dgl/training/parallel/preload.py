@@ -1,5 +1,7 @@
 """Modules that the forkserver imports once for all fold workers."""
 
+import atexit
+import gc
 from contextlib import suppress
 
 from egin_dgl.backend import gc_disabled
@@ -13,3 +15,6 @@ with suppress(Exception), gc_disabled():
 
     # The first step of an optimizer imports torch's compiler, which takes a second or more.
     torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.0).step()
+
+# The server exits with a garbage collection: triton, part of torch's CUDA builds, reports what is not collected as a leak.
+atexit.register(gc.unfreeze)
