@@ -4,7 +4,7 @@ run.json                  what the run is: settings, overrides, versions, proces
 folds.json                the fold of each graph
 fold_00, fold_01, …       one directory per fold
 predictions.csv           predictions of each fold for its test set
-curves.png, confusion.png
+curves.png, …             pictures, also as SVG
 summary.json              results; written last
 card.md                   a model card
 error.txt                 the error of a failed job of a sweep

@@ -23,7 +23,8 @@ from egin_dgl.reporting.many_runs.comparison import (
     shared_datasets,
 )
 from egin_dgl.reporting.many_runs.renderers import TextTable, print_line, print_table, to_latex, to_markdown
-from egin_dgl.reporting.many_runs.table import ResultTable, TableCell, result_tables
+from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.table_cell import TableCell
 from egin_dgl.runs.reader import Run, find_runs
 
 MAX_PANELS = 4  # of a figure in a row
