@@ -11,8 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from egin_dgl.errors import DataError, StorageError
+
+if TYPE_CHECKING:  # slow to import
+    from matplotlib.figure import Figure
 
 NETWORK_ERRORS = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH)
 TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")  # names made by `temporary_sibling`
@@ -88,6 +92,23 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode())
+
+
+def save_figure(stem: Path, figure: "Figure") -> Path:
+    """Write a figure as STEM.png and STEM.svg, the same bytes every time; return the path of the PNG."""
+    from matplotlib import rc_context
+
+    # Text as text: it can be edited, and files are a tenth of those with glyphs as paths.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "egin_dgl"}):
+        kinds: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 120}}
+        for kind, options in kinds.items():
+            path = stem.with_name(f"{stem.name}.{kind}")
+            with atomic_path(path) as temporary:
+                figure.savefig(temporary, format=kind, **options)
+            figure.set_layout_engine(
+                "none"
+            )  # the layout is the same: to compute it takes longer than to draw
+    return path
 
 
 def move_aside(path: Path) -> Path:

@@ -85,12 +85,16 @@ def run_spec(*options):
     return replace(make_spec(cfg, cfg.hydra), overrides=list(options))
 
 
+def empty_figures():
+    """Context without pictures: to draw them takes most of a short run's time."""
+    return patch.object(
+        publish, "make_figures", lambda *_: {name: Figure((1, 1)) for name in ("curves", "confusion")}
+    )
+
+
 def run_here(folder, *options):
-    """Train in this process, with empty figures: to draw them takes most of a short run's time."""
-    with (
-        patch.object(publish, "curves_figure", lambda *_: Figure((1, 1))),
-        patch.object(publish, "confusion_figure", lambda *_: Figure((1, 1))),
-    ):
+    """Train in this process."""
+    with empty_figures():
         return train(run_spec(*seeded(options)), folder)
 
 
@@ -98,7 +102,7 @@ def resume_here(folder, trust=False):
     """Resume a run in this process, as `resume=DIR` does."""
     run = RunDir(folder)
     spec = validate_recorded(run.load_spec(), folder, trust)
-    with run.lock():
+    with empty_figures(), run.lock():
         return train(spec, folder, trust=trust)
 
 

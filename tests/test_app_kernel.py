@@ -13,11 +13,11 @@ from egin_dgl.cli.app import print_summary
 from egin_dgl.data import load_tu
 from egin_dgl.data.splits import load_folds
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.evaluation.metrics import LOSSES, METRICS
+from egin_dgl.evaluation.metrics import MULTICLASS
 from egin_dgl.ewl import duplicate_groups
 from egin_dgl.reporting.many_runs.report import to_csv
 from egin_dgl.reporting.many_runs.table import result_tables
-from egin_dgl.reporting.one_run.publish import curves_figure
+from egin_dgl.reporting.one_run.figures import curves_figure
 from egin_dgl.reporting.one_run.terminal import metrics_line
 from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.reader import find_runs
@@ -73,14 +73,14 @@ def test_reports_on_a_kernel_have_penalties_instead_of_epochs(kernel_run, capsys
         value = protocols[name]["C"]
         assert set(value if isinstance(value, list) else [value]) <= {0.01, 1}
     histories = [read_history(path) for path in sorted(folder.glob("fold_*/history.csv"))]
-    for axes in curves_figure(histories, "a kernel").axes:
+    for axes in curves_figure(histories, "a kernel", {}).axes:
         assert (axes.get_xlabel(), axes.get_xscale()) == ("C", "log")
         assert list(axes.lines[0].get_xdata()) == [0.01, 1]
     card = (folder / "card.md").read_text()
     assert "| C chosen on |" in card and "epoch chosen" not in card and "last" not in card
     (table,) = result_tables(find_runs([folder]))
     assert table.notes[0] == "selected: C is chosen per fold on the validation set."
-    assert {row["protocol"] for row in csv.DictReader(to_csv(table).splitlines())} == {
+    assert {row["protocol"] for row in csv.DictReader(to_csv([table]).splitlines())} == {
         "selected",
         "common_epoch",
         "best_per_fold",
@@ -90,7 +90,13 @@ def test_reports_on_a_kernel_have_penalties_instead_of_epochs(kernel_run, capsys
 def test_penalties_chosen_per_fold_are_counted():
     protocol = {"C": [1.0, 10.0, 1.0], "optimistic": False}
     metrics = {"mcc": {"mean": 0.5}, "log_loss": {"mean": None}}
-    summary = {"headline": "selected", "protocols": {"selected": protocol}, "metrics": metrics, "folds": 3}
+    summary = {
+        "headline": "selected",
+        "protocols": {"selected": protocol},
+        "metrics": metrics,
+        "folds": 3,
+        "metric": "accuracy",
+    }
     lines = metrics_line(summary).splitlines()
     assert lines == [
         "selected, other metrics: mcc 0.500",
@@ -102,13 +108,14 @@ def test_penalties_chosen_per_fold_are_counted():
 def test_decision_values_have_no_losses(kernel_run, run_here, tmp_path, capsys):
     """They are null and not shown; a network on the same folds has them."""
     folder, summary = kernel_run
-    assert set(summary["metrics"]) == set(METRICS)
+    assert set(summary["metrics"]) == set(MULTICLASS)
     undefined = {name for name, value in summary["metrics"].items() if value["mean"] is None}
-    assert undefined == set(LOSSES)
+    losses = {name for name, metric in MULTICLASS.items() if metric.needs_probabilities}
+    assert undefined == losses
     print_summary(summary, folder)
-    assert not any(name in capsys.readouterr().out for name in LOSSES)
+    assert not any(name in capsys.readouterr().out for name in losses)
     events = EventAccumulator(str(folder)).Reload().Tags()["scalars"]
-    assert "final/auroc" in events and not {f"final/{name}" for name in LOSSES} & set(events)
+    assert "final/auroc" in events and not {f"final/{name}" for name in losses} & set(events)
     assert not any(tag.startswith("accuracy (last)") for tag in events)
     steps = EventAccumulator(str(folder)).Reload().Scalars("kernel/C")
     assert [round(step.value, 6) for step in steps] == [0.01, 1]

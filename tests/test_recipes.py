@@ -27,7 +27,6 @@ def history(accuracies, window=1, test=0.5):
             train_score=0.5,
             val_loss=1 - accuracy,
             val_score=accuracy,
-            val_monitor=accuracy,
             test_loss=1 - other,
             test_score=other,
             lr=0.01,

@@ -132,8 +132,8 @@ def test_hparams_show_varied_options_and_metrics(ask):
 
 def test_figures_are_logged(ask):
     tags = ask("plugin/images/tags")
-    assert all(set(tags[job]) == {"curves", "confusion"} for job in JOBS)
-    for name in ("curves", "confusion"):
+    assert all(set(tags[job]) == {"curves", "confusion", "probabilities"} for job in JOBS)
+    for name in ("curves", "confusion", "probabilities"):
         (shown,) = ask(f"plugin/images/images?run={JOBS[1]}&tag={name}&sample=0")
         png = (ask.folder / JOBS[1] / f"{name}.png").read_bytes()
         assert ask.bytes(f"plugin/images/individualImage?{shown['query']}") == png

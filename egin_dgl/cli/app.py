@@ -20,7 +20,7 @@ from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.formatting import pluralize
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
-from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
+from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table, targets_table
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.tasks import TASKS
@@ -80,18 +80,19 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     task = TASKS[dataset.info.task]
     summary = {
         **summary_head(experiment, results[0], start),
-        "task": dataset.info.task,
-        "baseline": baseline_score(task, dataset.labels, dataset.info, splits.values()),
+        "baseline": baseline_score(
+            task, dataset.labels, dataset.info, splits.values(), settings["trainer"]["monitor"]
+        ),
         "holdout": bool(folds.fixed or settings["cv"].get("holdout")),
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
-        **summarize(results, task.metrics, folds.k, settings["cv"]["validation"]),
+        **summarize(results, task.metrics, folds.k, settings["cv"]["validation"], dataset.info.target_names),
         "calibration": summarize_calibration(results, splits),
     }
-    run.save_predictions(test_predictions(results, splits), dataset.names, dataset.info)
-    publish(
-        run, summary, result_settings(settings), results, dataset.info, settings.get("fold_curves", False)
-    )
+    predictions = list(test_predictions(results, splits))
+    run.save_predictions(predictions, dataset.names, dataset.info)
+    keep_folds = settings.get("fold_curves", False)
+    publish(run, summary, result_settings(settings), results, predictions, dataset.info, keep_folds)
     write_card(run)
     print_summary(summary, run.path)
     return summary
@@ -103,6 +104,7 @@ def summary_head(experiment: Experiment, result: FoldResult, start: float) -> di
         "dataset": experiment.dataset.info.name,
         "seed": experiment.seed,
         "parameters": result.parameters,
+        "task": experiment.dataset.info.task,
         "seconds": time.perf_counter() - start,
         "device": str(experiment.device),
     }
@@ -156,5 +158,7 @@ def print_summary(summary: dict, path: Path) -> None:
     console = make_console()
     console.print(summary_table(summary, console.width))
     console.print(metrics_line(summary), highlight=False)
+    if "targets" in summary:
+        console.print(targets_table(summary))
     size = f"{summary['parameters']:,} parameters, {summary['seconds']:.1f} s, in"
     console.print(size, escape_control(path), soft_wrap=True)

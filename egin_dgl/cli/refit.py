@@ -96,7 +96,7 @@ def select_candidate(run: Run, spec: RunSpec, trust: bool) -> tuple[dict, Settin
         if len(results) < len(folds):
             raise ConfigError(f"{run.folder}: folds are missing of the candidates to select from")
         best = [best_validation_record(result.history) for result in results]
-        gain = METRICS[best[0].monitor].gain(exact_mean([record.monitor_score for record in best]))
+        gain = METRICS[best[0].metric].gain(exact_mean([record.monitor_score for record in best]))
         found.append((gain, chosen, settings, results))
     return max(found, key=lambda entry: entry[0])[1:]
 
@@ -106,7 +106,7 @@ def best_penalty(histories: Sequence[History]) -> float | None:
     if selected_record(histories[0]).C is None or not histories[0][0].has_validation:
         return selected_record(histories[0]).C
     rows = zip(*histories, strict=True)
-    metric = METRICS[histories[0][0].monitor]
+    metric = METRICS[histories[0][0].metric]
     return max(rows, key=lambda row: metric.gain(exact_mean([record.monitor_score for record in row])))[0].C
 
 

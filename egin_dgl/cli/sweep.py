@@ -64,11 +64,27 @@ def check_search(config: DictConfig) -> None:
             "a search maximizes the validation score, and this cv has no validation set; use cv=ten_fold"
         )
     if getattr(direction, "name", direction) != "maximize":
-        raise ConfigError(f"a score is maximized: use hydra.sweeper.direction=maximize, not {direction}")
+        raise ConfigError(
+            f"hydra.sweeper.direction must be maximize, not {direction}: of a metric such as rmse, whose smaller values are "
+            "better, the search maximizes the negative"
+        )
     if "CmaEs" in str(OmegaConf.select(config, "hydra.sweeper.sampler._target_")):
         raise ConfigError(
             "hydra/sweeper/sampler=cmaes would unpickle what it finds in study.db; use hydra/sweeper/sampler=tpe or random"
         )
+
+
+def search_value(summary: dict) -> float | None:
+    """What a search maximizes: the validation score, with a minus where smaller is better."""
+    from egin_dgl.evaluation.metrics import METRICS  # imports torch, which has trained by now
+
+    metric, score = METRICS[summary["metric"]], summary["validation_score"]
+    if metric.is_loss:
+        print(
+            f"the search minimizes {metric.name}: Optuna, which maximizes, gets −{metric.name}",
+            file=sys.stderr,
+        )
+    return None if score is None else metric.gain(score)
 
 
 def expand_sweep(config: DictConfig) -> list[SweepJob]:

@@ -13,26 +13,22 @@ from egin_dgl.evaluation.metrics import METRICS
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch of one fold. Scores are values of the metric `metric`; NaN for a split that is empty or was not evaluated."""
+    """One epoch of one fold. Scores are values of the monitored metric; NaN for a split that is empty or was not evaluated."""
 
     epoch: int  # from 1
     train_loss: float
     train_score: float
     val_loss: float
     val_score: float
-    val_monitor: float  # value of the metric `monitor`
     test_loss: float
     test_score: float
     lr: float
     grad_norm: float  # mean over steps, before clipping
     seconds: float
-    monitor_score: float = (
-        math.nan
-    )  # val_monitor and val_loss averaged over the last `monitor_window` epochs;
+    monitor_score: float = math.nan  # val_score and val_loss averaged over the last `monitor_window` epochs;
     monitor_loss: float = math.nan  # NaN before the window is full
     C: float | None = None  # penalty of a kernel machine, which has one row per value; None for networks
-    metric: str = "accuracy"  # the main metric of the task
-    monitor: str = "accuracy"  # the metric by which epochs are selected, `trainer.monitor`
+    metric: str = "accuracy"  # the monitored one: `trainer.monitor`, or the main metric of the task
 
     @property
     def has_validation(self) -> bool:
@@ -46,7 +42,7 @@ class EpochRecord:
     @property
     def validation_rank(self) -> tuple[float, float]:
         """Sort key, larger is better: monitored score, then smaller loss; NaN ranks last."""
-        values = METRICS[self.monitor].gain(self.monitor_score), -self.monitor_loss
+        values = METRICS[self.metric].gain(self.monitor_score), -self.monitor_loss
         score, gain = (-math.inf if math.isnan(value) else value for value in values)
         return score, gain
 
@@ -119,6 +115,6 @@ def average_monitor(history: History, record: EpochRecord, window: int) -> Epoch
     full = len(recent) == window
     return replace(
         record,
-        monitor_score=exact_mean([r.val_monitor for r in recent]) if full else math.nan,
+        monitor_score=exact_mean([r.val_score for r in recent]) if full else math.nan,
         monitor_loss=math.fsum(r.val_loss for r in recent) / window if full else math.nan,
     )

@@ -29,19 +29,28 @@ class Prediction:
     chosen: str  # how the epoch was selected: "validation", "last" or "middle C"
 
 
-def summarize(results: Sequence[FoldResult], metrics: Metrics, k: int, validation: bool) -> dict:
-    """Summary of all folds. Scores are values of the main metric, std is over folds with ddof 0, metrics are of the headline's epochs.
+def summarize(
+    results: Sequence[FoldResult],
+    metrics: Metrics,
+    k: int,
+    validation: bool,
+    target_names: Sequence[str] = (),
+) -> dict:
+    """Summary of all folds. Scores are values of the monitored metric, std is over folds with ddof 0, metrics are of the headline's epochs.
 
     Log loss, Brier score and calibration error are null for kernel machines, whose decision values are not
-    log-probabilities. `validation_score`, the mean over folds of the best monitored score, is what a search maximizes.
+    log-probabilities. Several targets have metrics of their own in `targets`. `validation_score`, the mean over folds of the best monitored score, is what a search optimizes.
     """
     histories = [result.history for result in results]
     protocols = apply_protocols(histories)
     ratio = test_to_train(k, validation)
-    values = [compute_all_metrics(metrics, *pair) for pair in headline_logits(results, protocols)]
-    if not all(map(has_epochs, histories)):
-        undefined = [name for name, metric in metrics.items() if metric.needs_probabilities]
-        values = [fold | dict.fromkeys(undefined, math.nan) for fold in values]
+    outputs = headline_logits(results, protocols)
+    is_network = all(map(has_epochs, histories))
+    defined = {name: one for name, one in metrics.items() if is_network or not one.needs_probabilities}
+    values = [
+        dict.fromkeys(metrics, math.nan) | compute_all_metrics(defined, predicted, labels)
+        for predicted, labels in outputs
+    ]
     best = [best_validation_record(history).monitor_score for history in histories] if validation else []
     summary = {
         "folds": len(results),
@@ -50,13 +59,25 @@ def summarize(results: Sequence[FoldResult], metrics: Metrics, k: int, validatio
         "headline": headline(protocols),
         "protocols": {name: result and result.to_dict(ratio) for name, result in protocols.items()},
         "metric": histories[0][0].metric,
-        "monitor": histories[0][0].monitor,
         "metrics": {name: mean_std([fold[name] for fold in values]) for name in metrics},
         "validation_score": mean_std(best)["mean"],
     }
+    if len(target_names) > 1:
+        summary["targets"] = metrics_by_target(outputs, defined, target_names)
     if any(result.chosen for result in results):
         summary["chosen"] = [result.chosen for result in results]
     return summary
+
+
+def metrics_by_target(
+    outputs: Sequence[tuple[Tensor, Tensor]], metrics: Metrics, target_names: Sequence[str]
+) -> dict[str, dict[str, dict]]:
+    """Mean and std over folds of each metric of each target, by the names of target and metric."""
+    values = {name: [metric.per_target(*pair) for pair in outputs] for name, metric in metrics.items()}
+    return {
+        target: {name: mean_std([fold[i] for fold in folds]) for name, folds in values.items()}
+        for i, target in enumerate(target_names)
+    }
 
 
 def test_to_train(k: int, validation: bool) -> float:

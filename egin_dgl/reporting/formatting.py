@@ -1,6 +1,7 @@
-"""Formatting of numbers and protocols: scores in %, losses as they are."""
+"""Formatting of numbers and protocols: fractions in %, other scores as they are."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from egin_dgl.evaluation.metrics import METRICS
@@ -14,29 +15,43 @@ class Unit:
     digits: int
     remark: str  # after the name of a metric
     name: str  # after a difference
+    significant: int = 0  # digits that a small value has at least
+    bounds: tuple[float, float] = (-math.inf, math.inf)  # of values; an interval ends there
 
-    def round(self, value: float) -> float:
+    def clip(self, value: float) -> float:
+        return min(max(value, self.bounds[0]), self.bounds[1])
+
+    def decimals(self, value: float) -> int:
+        """An RMSE in eV may be a thousandth of one in kJ: small values have more decimals."""
+        if not self.significant or not math.isfinite(value) or value == 0:
+            return self.digits
+        return max(self.digits, self.significant - 1 - math.floor(math.log10(abs(value))))
+
+    def round(self, value: float, like: float | None = None) -> float:
         """The value as printed: two values that print alike are equally good."""
-        return round(self.factor * value, self.digits)
+        return round(self.factor * value, self.decimals(value if like is None else like))
 
-    def text(self, value: float) -> str:
-        return f"{self.factor * value:.{self.digits}f}"
+    def text(self, value: float, like: float | None = None) -> str:
+        """With the decimals of the value `like`, by default its own."""
+        return f"{self.factor * value:.{self.decimals(value if like is None else like)}f}"
 
     def precise(self, value: float | None) -> str:
         """With three more digits, for further computation; empty for None."""
-        return "" if value is None else f"{self.factor * value:.{self.digits + 3}f}"
+        return "" if value is None else f"{self.factor * value:.{self.decimals(value) + 3}f}"
 
-    def signed(self, value: float) -> str:
+    def signed(self, value: float, like: float | None = None) -> str:
         """With a sign, a typographic minus for negative values; what prints as zero is positive."""
-        return f"{self.round(value) + 0.0:+.{self.digits}f}".replace("-", "−")
+        decimals = self.decimals(value if like is None else like)
+        return f"{self.round(value, like) + 0.0:+.{decimals}f}".replace("-", "−")
 
     def mean_std(self, mean: float, std: float) -> str:
-        return f"{self.text(mean)} ± {self.text(std)}"
+        return f"{self.text(mean)} ± {self.text(std, like=mean)}"
 
 
-PERCENT = Unit(100, 1, " in %", " points")
-SMALLER = Unit(1, 3, " (smaller is better)", "")
-LARGER = Unit(1, 3, "", "")
+PERCENT = Unit(100, 1, " in %", " points", bounds=(0, 1))
+PLAIN = Unit(1, 3, "", "")
+LOSS = Unit(1, 3, " (smaller is better)", "", bounds=(0, math.inf))
+ERROR = Unit(1, 3, " (smaller is better)", "", 3, (0, math.inf))  # in the unit of the targets
 
 # How a protocol chooses its epoch: in a sentence, and in a column.
 EPOCH_CHOICE = {
@@ -50,7 +65,16 @@ EPOCH_CHOICE = {
 
 def unit_of(metric: str) -> Unit:
     found = METRICS[metric]
-    return SMALLER if found.is_loss else PERCENT if found.is_fraction else LARGER
+    if found.is_loss:
+        return LOSS if found.needs_probabilities else ERROR
+    return PERCENT if found.is_fraction else PLAIN
+
+
+def format_metrics(means: Mapping[str, float | None]) -> str:
+    """Metrics as they are, not in %: auroc 0.954, log_loss 0.308; those that are undefined are left out."""
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    units = {name: ERROR if unit_of(name) is ERROR else PLAIN for name in known}
+    return ", ".join(f"{name} {units[name].text(mean)}" for name, mean in known.items())
 
 
 def protocol_label(protocol: str, optimistic: bool) -> str:

@@ -31,8 +31,7 @@ from egin_dgl.runs.settings import FileIn
 
 # Of a finished fold, in addition to history and test logits.
 RESULT = ("test_labels", "parameters", "chosen", "validation_logits", "validation_labels", "task")
-METRIC_FIELDS = ("metric", "monitor")  # of a record: in the names of columns
-MONITOR = "monitor_score"
+METRIC = "metric"  # of a record: in the names of columns
 FINAL = "temperature"  # metadata of the weights of a finished fold only; null without a validation set
 HEADER = "egin_dgl"  # entry of the safetensors header: metadata as JSON
 MARK = b"egin_dgl crc32 "  # before the checksum of last.pt
@@ -185,12 +184,10 @@ def history_text(history: Iterable[EpochRecord]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     history = list(history)
-    columns = [field.name for field in fields(EpochRecord) if field.name not in METRIC_FIELDS]
+    columns = [field.name for field in fields(EpochRecord) if field.name != METRIC]
     names = [name for name in columns if any(getattr(record, name) is not None for record in history)]
-    metrics = {field: getattr(history[0], field) if history else "score" for field in METRIC_FIELDS}
-    writer.writerow(
-        name.replace("_score", f"_{metrics['monitor' if name == MONITOR else 'metric']}") for name in names
-    )
+    metric = history[0].metric if history else "score"
+    writer.writerow(name.replace("_score", f"_{metric}") for name in names)
     for record in history:
         # repr round-trips every float; NaN is an empty cell.
         values = (getattr(record, name) for name in names)
@@ -206,11 +203,7 @@ def parse_history(text: str) -> History:
     header, *rows = csv.reader(io.StringIO(text))
     fixed = {field.name for field in fields(EpochRecord)}
     metric = next(name for name in header if name.startswith("test_") and name != "test_loss")
-    monitor = next(name for name in header if name.startswith("monitor_") and name != "monitor_loss")
-    named: dict[str, Any] = {
-        "metric": metric.removeprefix("test_"),
-        "monitor": monitor.removeprefix("monitor_"),
-    }
+    named: dict[str, Any] = {METRIC: metric.removeprefix("test_")}
     names = [name if name in fixed else f"{name.partition('_')[0]}_score" for name in header]
     records = []
     for row in rows:

@@ -4,7 +4,7 @@ run.json                  what the run is: settings, overrides, versions, proces
 folds.json                the fold of each graph
 fold_00, fold_01, …       one directory per fold
 predictions.csv           predictions of each fold for its test set
-curves.png, confusion.png
+curves.png, …             pictures, also as SVG
 summary.json              results; written last
 card.md                   a model card
 error.txt                 the error of a failed job of a sweep
@@ -31,7 +31,7 @@ from filelock import FileLock, Timeout
 from egin_dgl import reproducibility
 from egin_dgl.backend import installed_version
 from egin_dgl.errors import ConfigError, escape_control, escape_strings
-from egin_dgl.files import atomic_path, remove_temporary_files, storage_errors, write_text
+from egin_dgl.files import remove_temporary_files, save_figure, storage_errors, write_text
 from egin_dgl.runs.json_files import json_checksum, write_object
 from egin_dgl.runs.settings import FileIn, RunSpec, Settings, result_settings
 
@@ -192,6 +192,7 @@ class RunDir:
         patterns = (
             "predictions.csv",
             "*.png",
+            "*.svg",
             "fold_*/last.pt",
             "fold_*/best.safetensors",
             "fold_*/history.csv",
@@ -200,10 +201,8 @@ class RunDir:
         return {str(path.relative_to(self.path)): zlib.crc32(path.read_bytes()) for path in files}
 
     def save_picture(self, name: str, picture: "Figure") -> Path:
-        path = self.path / f"{name}.png"
-        with atomic_path(path) as temporary:
-            picture.savefig(temporary, format="png", dpi=120)
-        return path
+        """Write the picture as PNG and SVG; return the path of the PNG."""
+        return save_figure(self.path / name, picture)
 
     def save_predictions(
         self, predictions: Iterable["Prediction"], ids: Sequence[str], info: "DatasetInfo"

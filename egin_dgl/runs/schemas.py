@@ -128,6 +128,7 @@ class Summary(Entries):
     dataset: str
     seed: int
     parameters: int
+    task: str
     seconds: float
     device: str
     notes: list[str]
@@ -152,9 +153,8 @@ class CrossValidation(Summary):
     k: int
     holdout: bool
     baseline: Number  # score of the best constant prediction
-    metric: str  # main metric
-    monitor: str  # metric of which validation_score is the mean
-    task: str
+    metric: str  # the monitored one, of protocols and validation_score
+    targets: NotRequired[dict[str, dict[str, MetricEntry]]]  # metrics of each of several targets
     chosen: NotRequired[list[Options]]
     calibration: CalibrationEntry | None
 

@@ -22,6 +22,7 @@ class Multiclass(Task):
     name = "multiclass"
     metrics = MULTICLASS
     baseline = "majority class"
+    pictures = ("confusion", "probabilities")
 
     weights: Tensor | None = field(default=None, repr=False)  # (classes,)
 

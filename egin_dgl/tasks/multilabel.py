@@ -25,6 +25,7 @@ class Multilabel(Task):
     name = "multilabel"
     metrics = MULTILABEL
     baseline = "base rates"
+    pictures = ("probabilities",)
 
     weights: Tensor | None = field(default=None, repr=False)  # (2, T), of absent and present labels
 

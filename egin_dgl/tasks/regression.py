@@ -35,7 +35,8 @@ class Regression(Task):
     name = "regression"
     metrics = REGRESSION
     losses = ("auto", "mse", "mae", "huber")
-    baseline = "mean of training set"
+    baseline = "training mean"
+    pictures = ("parity",)
     has_probabilities = False
 
     mean: Tensor  # (T,) float64

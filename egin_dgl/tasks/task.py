@@ -1,5 +1,6 @@
 """The interface of a task."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,11 +30,12 @@ class Task:
     metrics: ClassVar[Metrics]
     losses: ClassVar[tuple[Loss, ...]] = ("auto",)  # valid values of `trainer.loss`
     baseline: ClassVar[str]  # name of the best constant prediction
+    pictures: ClassVar[tuple[str, ...]]  # of the predictions of a run, see `reporting.one_run.publish`
     has_probabilities: ClassVar[bool] = True  # predictions are probabilities, which a temperature calibrates
 
     @classmethod
     def main(cls) -> Metric:
-        """The metric that is recorded at every epoch and read by protocols."""
+        """The metric that is monitored by default."""
         return next(iter(cls.metrics.values()))
 
     @classmethod
@@ -99,14 +101,14 @@ class Task:
 
 
 def baseline_score(
-    task: type[Task], labels: Tensor, info: DatasetInfo, splits: Iterable[Split]
+    task: type[Task], labels: Tensor, info: DatasetInfo, splits: Iterable[Split], monitor: str = "auto"
 ) -> float | None:
     """Score of the best constant prediction of each training set on its test set, the mean over folds; None if undefined."""
-    main, values = task.main(), []
+    metric, values = task.metric(monitor), []
     for split in splits:
         truth, constant = labels[split.test], task.constant(labels[split.train], info)
-        values.append(main(constant.expand(len(truth), -1), truth))
-    defined = [value for value in values if value == value]
+        values.append(metric(constant.expand(len(truth), -1), truth))
+    defined = [value for value in values if math.isfinite(value)]
     return sum(defined) / len(defined) if defined else None
 
 

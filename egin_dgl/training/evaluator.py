@@ -17,6 +17,7 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import TrainingError
+from egin_dgl.evaluation.metrics import Metric
 from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn
 from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
@@ -26,7 +27,7 @@ from egin_dgl.training.precise_bn import MAX_PASS_ROWS, MAX_ROWS, bounded_batche
 
 @dataclass(frozen=True)
 class SplitResult:
-    """Loss, main score and decoded outputs (on the CPU) of one split; NaN if it is empty or was not evaluated."""
+    """Loss, monitored score and decoded outputs (on the CPU) of one split; NaN if it is empty or was not evaluated."""
 
     loss: float
     score: float
@@ -58,6 +59,7 @@ class Evaluator:
         use_test: bool,
     ):
         self.task, self.options, self.use_test = task, options, use_test and len(split.test) > 0
+        self.metric = task.metric(options.monitor)
         self.validation = GraphLoader(dataset, split.validation, options.batch_size)
         self.test = GraphLoader(dataset, split.test, options.batch_size)
         no_logits = torch.full((len(split.test), dataset.info.outputs), math.nan)
@@ -98,7 +100,8 @@ class Evaluator:
             return None
         pairs = zip(logits, [batch.labels for batch in (*batches[0], *batches[1])], strict=True)
         validation, test = (
-            score_outputs(self.task, *join_batches(islice(pairs, len(loader)))) for loader in self.passes
+            score_outputs(self.task, *join_batches(islice(pairs, len(loader))), self.metric)
+            for loader in self.passes
         )
         return EvalResult(model, validation, test if self.use_test else self.missing)
 
@@ -117,7 +120,7 @@ def evaluate(
     """Evaluate the model on all graphs of a loader."""
     model.eval()
     pairs = ((compute_logits(model, batch, options), batch.labels) for batch in loader)
-    return score_outputs(task, *join_batches(pairs))
+    return score_outputs(task, *join_batches(pairs), task.metric(options.monitor))
 
 
 def join_batches(pairs: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
@@ -127,12 +130,12 @@ def join_batches(pairs: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor
     return logits, labels
 
 
-def score_outputs(task: Task, outputs: Tensor, labels: Tensor) -> SplitResult:
-    """Loss and main score of the outputs (B, outputs) of a model, given the labels."""
+def score_outputs(task: Task, outputs: Tensor, labels: Tensor, metric: Metric) -> SplitResult:
+    """Loss and score of the outputs (B, outputs) of a model, given the labels."""
     if not len(labels):
         return SplitResult(math.nan, math.nan, outputs.cpu())
     logits = task.decode(outputs).cpu()
-    return SplitResult(task.loss(outputs, labels).item(), task.main()(logits, labels.cpu()), logits)
+    return SplitResult(task.loss(outputs, labels).item(), metric(logits, labels.cpu()), logits)
 
 
 @torch.no_grad()

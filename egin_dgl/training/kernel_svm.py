@@ -44,7 +44,7 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
     graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
     labels = {name: dataset.labels[chosen] for name, chosen in split.items()}
     task = TASKS[dataset.info.task].fit(labels["train"], dataset.info)
-    monitor = task.metric(job.recipe.options.monitor)
+    metric = task.metric(job.recipe.options.monitor)
     kernel = model.make_kernel()
     counts = {"train": kernel.fit_transform(graphs.subset(split["train"]))}
     counts |= {name: kernel.transform(graphs.subset(split[name])) for name in ("validation", "test")}
@@ -59,7 +59,8 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
             machine = KernelMachine.from_pipeline(kernel, fitted)
             logits = {name: machine.logits_from_counts(rows, classes) for name, rows in counts.items()}
             train, validation, test = (
-                score_outputs(task, logits[name], labels[name]) for name in ("train", "validation", "test")
+                score_outputs(task, logits[name], labels[name], metric)
+                for name in ("train", "validation", "test")
             )
             record = EpochRecord(
                 epoch=epoch,
@@ -67,15 +68,13 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
                 train_score=train.score,
                 val_loss=validation.loss,
                 val_score=validation.score,
-                val_monitor=monitor(logits["validation"], labels["validation"]),
                 test_loss=test.loss,
                 test_score=test.score,
                 lr=math.nan,
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
                 C=penalty,
-                metric=task.main().name,
-                monitor=monitor.name,
+                metric=metric.name,
             )
             record = average_monitor(history, record, window=1)
             history.append(record)

@@ -73,7 +73,7 @@ class TrainState:
 
 @dataclass(frozen=True)
 class TrainMetrics:
-    """Mean loss and main score of the training steps, before each update, and mean gradient norm."""
+    """Mean loss and monitored score of the training steps, before each update, and mean gradient norm."""
 
     loss: float
     score: float
@@ -114,7 +114,7 @@ def train_one_epoch(
         if not math.isfinite(value):
             raise diverged(f"the loss is {value} at epoch {epoch}, step {step}")
     loss = sum(value * len(own) for value, own in zip(values, labels, strict=True)) / sum(map(len, labels))
-    score = task.main()(task.decode(torch.cat(outputs)).cpu(), torch.cat(labels).cpu())
+    score = task.metric(options.monitor)(task.decode(torch.cat(outputs)).cpu(), torch.cat(labels).cpu())
     return TrainMetrics(loss, score, float(torch.stack(norms).mean()))
 
 

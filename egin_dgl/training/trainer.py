@@ -55,7 +55,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
     validation_labels, test_labels = validation_labels.cpu(), test_labels.cpu()
     balanced = options.class_weights == "balanced"
     task = TASKS[dataset.info.task].fit(train_labels, dataset.info, options.loss, balanced)
-    monitor = task.metric(options.monitor)
+    metric = task.metric(options.monitor)
     evaluator = Evaluator(dataset, split, options, task, generator, use_test=not job.test_once)
     metadata |= {"task": task.to_dict()}
     epsilons = learned_epsilons(state.ema.model)
@@ -79,14 +79,12 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
                 train_score=train.score,
                 val_loss=validation.loss,
                 val_score=validation.score,
-                val_monitor=monitor(validation.logits, validation_labels),
                 test_loss=test.loss,
                 test_score=test.score,
                 lr=lr,
                 grad_norm=train.grad_norm,
                 seconds=time.perf_counter() - start,
-                metric=task.main().name,
-                monitor=monitor.name,
+                metric=metric.name,
             )
             record = average_monitor(history, record, options.window)
             history.append(record)

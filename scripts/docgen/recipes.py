@@ -118,7 +118,6 @@ def swap_validation_and_test(record: EpochRecord) -> EpochRecord:
         record,
         val_loss=record.test_loss,
         val_score=record.test_score,
-        val_monitor=record.test_score,
         test_loss=record.val_loss,
         test_score=record.val_score,
     )

@@ -18,7 +18,6 @@ def history(test, val=None, val_loss=None, penalties=None, window=1):
             train_score=0.5,
             val_loss=val_loss[i] if val_loss else (1.0 if val else math.nan),
             val_score=val[i] if val else math.nan,
-            val_monitor=val[i] if val else math.nan,
             test_loss=1.0,
             test_score=accuracy,
             lr=math.nan if penalties else 0.01,

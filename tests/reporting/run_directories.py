@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from running import SMALL, run_spec
 
-from egin_dgl.evaluation.history import EpochRecord
+from egin_dgl.evaluation.history import EpochRecord, FoldResult
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.run_dir import RunDir
 
@@ -47,9 +47,9 @@ def with_scores(record: EpochRecord, labels, rng, least: int) -> tuple[EpochReco
     logits[torch.arange(len(labels)), torch.where(wrong, 1 - labels, labels)] = margins
     changes = {"test_score": float(test)}
     if record.val_score == record.val_score:  # NaN: there is no validation set
-        changes |= {"val_score": float(validation), "val_monitor": float(validation)}
+        changes["val_score"] = float(validation)
         changes["val_loss"] = float(1 - validation + 0.01 * rng.random())
-        changes |= {"monitor_score": changes["val_monitor"], "monitor_loss": changes["val_loss"]}
+        changes |= {"monitor_score": changes["val_score"], "monitor_loss": changes["val_loss"]}
     return replace(record, **changes), logits
 
 
@@ -70,3 +70,38 @@ def as_dataset(directory, name):
     record["settings"]["dataset"]["name"] = name
     del record["settings_crc32"]
     path.write_text(json.dumps(record))
+
+
+def write_target_run(directory, task, errors, *options):
+    """A finished run of another task without any training: three folds with the given error of each epoch and fold.
+
+    Of a regression of two targets every prediction is wrong by the error; a multilabel prediction ranks that share of 20
+    pairs of graphs wrongly. Validation and test scores are equal.
+    """
+    run, metric = RunDir(directory), {"regression": "rmse", "multilabel": "auroc"}[task]
+    directory.mkdir(parents=True, exist_ok=True)
+    run.register(run_spec(*SIX_EPOCHS, f"dataset.graphs={60 + len(task)}", *options))  # data of its own
+    record_overrides(directory, *options)
+    model = "GIN" if "model=gin" in options else "EGIN-E"
+    run.register_data(model, f"{task} data", task)
+    run.folds.write_text(json.dumps({"k": 3, "folds": [[0], [1], [2]]}))
+    truth = torch.tensor(
+        [[0.0, 5.0], [1.0, 6.0], [0.0, 7.0]] if task == "regression" else [[1.0, 0.0]] * 20 + [[0.0, 1.0]]
+    )
+    results = []
+    for fold, by_epoch in enumerate(errors):
+        history, logits = [], []
+        for epoch, error in enumerate(by_epoch, start=1):
+            score = error if task == "regression" else 1 - error
+            numbers = dict.fromkeys(("train_loss", "val_loss", "test_loss"), error)
+            numbers |= dict.fromkeys(("train_score", "val_score", "test_score", "monitor_score"), score)
+            rest = {"lr": 0.01, "grad_norm": 1.0, "seconds": 0.0, "monitor_loss": error, "metric": metric}
+            history.append(EpochRecord(epoch=epoch, **numbers, **rest))
+            wrong = torch.arange(len(truth)) < round(20 * error)
+            ranked = torch.stack([torch.where(wrong, -1.0, 1.0), torch.where(wrong, 1.0, -1.0)], dim=1)
+            ranked[-1] = 0.0  # the one graph of the other kind
+            logits.append(truth + error if task == "regression" else ranked)
+        result = FoldResult(fold, history, torch.stack(logits), truth, 100, None, logits[-1], truth, task)
+        run.fold(fold).save_result(result)
+        results.append(result)
+    return results

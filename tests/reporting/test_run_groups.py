@@ -9,7 +9,7 @@ from run_directories import record_overrides
 from running import edit_settings
 
 from egin_dgl.errors import ConfigError, DataError
-from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.metrics import MULTICLASS
 from egin_dgl.evaluation.summary import summarize
 from egin_dgl.reporting.many_runs.report import make_report
 from egin_dgl.reporting.many_runs.run_groups import group_runs
@@ -37,7 +37,7 @@ def test_the_group_of_one_run_has_its_summary(run_of):
         score = group.score(name)
         assert score.to_dict(group.test_to_train) == {**stored, "interval": tuple(stored["interval"])}
         assert group.interval(score) == tuple(stored["interval"])
-    for metric in METRICS:
+    for metric in MULTICLASS:
         assert group.score("selected", metric).mean == pytest.approx(summary["metrics"][metric]["mean"])
     assert group.validation_score == summary["validation_score"]
 
@@ -47,7 +47,7 @@ def test_folds_of_a_sweep_form_one_cross_validation(run_of, sweep):
     assert len(set(alone)) > 1, "the folds must disagree, or the joint choice of an epoch is not seen"
     joined, whole = only_group(sweep(*FOLDS)), only_group(run_of())
     assert joined.complete and joined.protocols == whole.protocols
-    stored = summarize(list(joined.results.values()), 3, validation=True)["protocols"]
+    stored = summarize(list(joined.results.values()), MULTICLASS, 3, validation=True)["protocols"]
     assert json.loads(json.dumps(stored)) == summary_of(run_of())["protocols"]
 
 

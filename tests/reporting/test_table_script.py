@@ -97,7 +97,13 @@ def test_files_comparison_and_another_protocol(swept, table, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "corrected resampled t-test" in done.stdout and "On bonds" in done.stdout
     assert "no validation set" in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"table.md", "table.csv", "table.tex", "table.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "table.md",
+        "table.csv",
+        "table.tex",
+        "table.png",
+        "table.svg",
+    }
     assert "EGIN-E against GIN" in (tmp_path / "table.md").read_text()
     with open(tmp_path / "table.csv", newline="") as file:
         assert {row["protocol"] for row in csv.DictReader(file)} >= {"selected", "common_epoch", "last"}
@@ -121,7 +127,7 @@ def test_a_finished_sweep_writes_its_table(swept):
     written = {path.name for path in swept.glob("table.*")}
     for path in swept.glob("table.*"):
         path.unlink()
-    assert written == {"table.md", "table.csv", "table.tex", "table.png"}
+    assert written == {"table.md", "table.csv", "table.tex", "table.png", "table.svg"}
 
 
 def test_a_sweep_without_finished_jobs_has_no_table(swept, table, tmp_path):

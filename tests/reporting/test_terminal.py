@@ -59,7 +59,7 @@ def test_terminal_and_card_show_how_many_epochs_were_averaged(averaged, text):
 
 
 def record(epoch, seconds=2.0):
-    numbers = dict.fromkeys(("train_loss", "train_score", "val_loss", "val_score", "val_monitor"), 0.5)
+    numbers = dict.fromkeys(("train_loss", "train_score", "val_loss", "val_score"), 0.5)
     rest = dict.fromkeys(("test_loss", "test_score", "lr", "grad_norm"), math.nan)
     return EpochRecord(epoch=epoch, seconds=seconds, **numbers, **rest)
 

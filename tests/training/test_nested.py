@@ -40,7 +40,7 @@ def test_best_setting_on_validation_is_trained_and_tested_once(data, make_job, c
     winner = ranks.index(max(ranks))
     window = candidates[winner].recipe.options.window
     best = max(
-        sum(record.val_monitor for record in history[end - window : end]) / window
+        sum(record.val_score for record in history[end - window : end]) / window
         for history in inner
         for end in range(window, len(history) + 1)
     )

@@ -124,14 +124,14 @@ def test_result_has_validation_logits_of_the_selected_epoch(data, make_job):
 def test_epoch_is_selected_by_the_monitored_metric(data, make_job):
     job = make_job(monitor="auroc")
     result = fit_fold(data, job, ignore)
-    best = max(result.history, key=lambda record: (record.val_monitor, -record.val_loss))
+    best = max(result.history, key=lambda record: (record.val_score, -record.val_loss))
     model = job.recipe.make_model(data.info)
     assert job.folder.load_weights(model)["epoch"] == best.epoch
     labels = data.labels[torch.as_tensor(job.split.validation)]
     logits = evaluate(
         model, GraphLoader(data, job.split.validation, 8), job.recipe.options, Multiclass()
     ).logits
-    assert best.val_monitor == pytest.approx(auroc(logits, labels))
+    assert best.val_score == pytest.approx(auroc(logits, labels))
 
 
 def test_class_weights_matter_only_for_imbalanced_classes(data, make_job):

@@ -61,11 +61,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--protocol", metavar="P", help=f"{PROTOCOL_NAMES} or all (default: that of the runs)"
     )
-    parser.add_argument(
-        "--metric", metavar="M", help=f"{METRIC_NAMES} (default: the main metric of each task)"
-    )
+    parser.add_argument("--metric", metavar="M", help=f"{METRIC_NAMES} (default: the monitored one)")
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="test two models on the same folds")
     parser.add_argument(
-        "--out", type=Path, metavar="DIRECTORY", help="write table.md, .csv, .tex and .png there"
+        "--out", type=Path, metavar="DIRECTORY", help="write table.md, .csv, .tex, .png and .svg there"
     )
     return parser.parse_args(arguments)

@@ -17,7 +17,7 @@ from egin_dgl.cli.entrypoint import exit_on_error
 from egin_dgl.cli.error_messages import check_overrides
 from egin_dgl.cli.help import help_page
 from egin_dgl.cli.overrides import hydra_arguments, parse_arguments, requested_arithmetic
-from egin_dgl.cli.sweep import run_in_sweep
+from egin_dgl.cli.sweep import run_in_sweep, search_value
 from egin_dgl.runs.run_dir import COMMAND_VARIABLE, RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
 from egin_dgl.training.parallel.processes import start_forkserver
@@ -48,7 +48,7 @@ def main() -> None:
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=CONFIG_NAME)
 def train_composed(cfg: DictConfig) -> float | None:
-    """Run what Hydra composed, in Hydra's output directory; return the score that a search maximizes."""
+    """Run what Hydra composed, in Hydra's output directory; return the value that a search maximizes."""
     config = HydraConfig.get()
     run, sweep = RunDir(Path(config.runtime.output_dir)), SweepDir(Path(config.sweep.dir))
     budget = cpu_budget(config.launcher, config.sweep.dir)
@@ -63,7 +63,9 @@ def train_composed(cfg: DictConfig) -> float | None:
     if config.mode != RunMode.MULTIRUN:
         with exit_on_error(), run.lock():
             return job()["validation_score"]
-    return run_in_sweep(sweep, run, config.job.num, len(sweep.load()), job)["validation_score"]
+    record = sweep.load()
+    summary = run_in_sweep(sweep, run, config.job.num, len(record), job)
+    return search_value(summary) if record.is_search else summary["validation_score"]
 
 
 def start_workers(cfg: DictConfig, budget: CpuBudget) -> None:

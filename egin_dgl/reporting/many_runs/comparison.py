@@ -69,9 +69,9 @@ class ModelComparison:
 
     @property
     def sentence(self) -> str:
-        test, unit = self.test, unit_of(self.metric)
+        test, unit, like = self.test, unit_of(self.metric), self.means[0]
         folds = f"{test.folds} of {self.expected}" if test.folds < self.expected else str(test.folds)
-        if unit.round(test.difference) == 0:
+        if unit.round(test.difference, like) == 0:
             return f"On {self.dataset} {self.first} and {self.second} are equal on average ({folds} folds)."
         better, worse = self.first, self.second
         if (test.difference > 0) == METRICS[self.metric].is_loss:
@@ -79,9 +79,9 @@ class ModelComparison:
         low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
         p = f"p = {test.p:.3g}" + ("" if self.p_holm == test.p else f", {self.p_holm:.3g} by Holm")
         return (
-            f"On {self.dataset} {better} is better than {worse} by {unit.text(abs(test.difference))}{unit.name} in test "
+            f"On {self.dataset} {better} is better than {worse} by {unit.text(abs(test.difference), like)}{unit.name} in test "
             f"{self.metric} by {self.protocol}, {significance(self.p_holm)} "
-            f"(95 % interval {unit.signed(low)} to {unit.signed(high)}, {p}, {folds} folds)."
+            f"(95 % interval {unit.signed(low, like)} to {unit.signed(high, like)}, {p}, {folds} folds)."
         )
 
 
@@ -92,9 +92,10 @@ def comparison_table(comparisons: Sequence[ModelComparison]) -> TextTable:
     title += f"test {one.metric}{unit.remark}, protocol {one.protocol}"
     lines = [["dataset", one.first, one.second, "difference", "95 % interval", "t", "p", "p, Holm", "folds"]]
     for other in comparisons:
-        test = other.test
-        line = [other.dataset, *map(unit.text, other.means), unit.signed(test.difference)]
-        line += [f"{unit.signed(test.low)} to {unit.signed(test.high)}", f"{test.t:.2f}".replace("-", "−")]
+        test, like = other.test, other.means[0]
+        line = [other.dataset, *(unit.text(mean, like) for mean in other.means)]
+        line += [unit.signed(value, like) for value in (test.difference, test.low, test.high)]
+        line[-2:] = [" to ".join(line[-2:]), f"{test.t:.2f}".replace("-", "−")]
         line += [f"{test.p:.3g}", f"{other.p_holm:.3g}"]
         line.append(str(test.folds) if test.folds == other.expected else f"{test.folds}/{other.expected}")
         lines.append(line)
@@ -108,7 +109,11 @@ def compare_models(
 ) -> list[ModelComparison]:
     """Compare two models, named by their options or as in tables, on every dataset that has both."""
     ones, others = find_model(pivot, first), find_model(pivot, second)
-    shared = [dataset for dataset in ones if dataset in others]
+    for name, groups in ((first, ones), (second, others)):
+        if not groups:
+            models = ", ".join(dict.fromkeys(group.model for group in pivot.groups))
+            raise ConfigError(f"no run has a model {name!r}; valid: {models}")
+    shared = shared_datasets(pivot, first, second)
     if not shared:
         raise ConfigError(f"no dataset has runs of both {first} and {second}")
     found = []
@@ -160,17 +165,19 @@ def check_same_folds(first: RunGroup, second: RunGroup, names: str) -> None:
 
 
 def find_model(pivot: Pivot, name: str) -> dict[str, list[RunGroup]]:
-    """Groups of a model by dataset; an exact name takes precedence over a similar one."""
+    """Groups of a model by dataset, none if it is unknown; an exact name takes precedence over a similar one."""
     exact = [group for group in pivot.groups if group.model == name]
     plain = plain_name(name)
     similar = [g for g in pivot.groups if plain in (plain_name(g.model), plain_name(g.option))]
     found: dict[str, list[RunGroup]] = {}
     for group in exact or similar:
         found.setdefault(group.dataset, []).append(group)
-    if not found:
-        models = ", ".join(dict.fromkeys(group.model for group in pivot.groups))
-        raise ConfigError(f"no run has a model {name!r}; valid: {models}")
     return found
+
+
+def shared_datasets(pivot: Pivot, first: str, second: str) -> list[str]:
+    others = find_model(pivot, second)
+    return [dataset for dataset in find_model(pivot, first) if dataset in others]
 
 
 def single_group(name: str, groups: Sequence[RunGroup], pivot: Pivot) -> RunGroup:

@@ -14,11 +14,17 @@ from rich.console import Console
 
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.protocols import PROTOCOLS
-from egin_dgl.files import atomic_path, write_text
-from egin_dgl.reporting.formatting import PERCENT, format_range
-from egin_dgl.reporting.many_runs.comparison import compare_models, comparison_table, rank_table
+from egin_dgl.files import save_figure, write_text
+from egin_dgl.reporting.formatting import format_range, unit_of
+from egin_dgl.reporting.many_runs.comparison import (
+    compare_models,
+    comparison_table,
+    rank_table,
+    shared_datasets,
+)
 from egin_dgl.reporting.many_runs.renderers import TextTable, print_line, print_table, to_latex, to_markdown
-from egin_dgl.reporting.many_runs.table import ResultTable, TableCell, result_tables
+from egin_dgl.reporting.many_runs.table import ResultTable, result_tables
+from egin_dgl.reporting.many_runs.table_cell import TableCell
 from egin_dgl.runs.reader import Run, find_runs
 
 MAX_PANELS = 4  # of a figure in a row
@@ -26,7 +32,7 @@ MAX_PANELS = 4  # of a figure in a row
 
 @dataclass(frozen=True)
 class Report:
-    tables: list[ResultTable]  # one per protocol; none if no fold of any run is finished
+    tables: list[ResultTable]  # one per task and protocol; none if no fold of any run is finished
     text_tables: list[TextTable]  # of results, ranks and comparisons
     unfinished: list[Run]
 
@@ -51,7 +57,8 @@ def make_report(
     if compared and not tables:
         raise ConfigError(f"no fold of any run is finished: {' and '.join(compared)} cannot be compared")
     if compared:
-        texts += [comparison_table(compare_models(t.pivot, *compared, t.protocol, t.metric)) for t in tables]
+        both = [table for table in tables if shared_datasets(table.pivot, *compared)] or tables[:1]
+        texts += [comparison_table(compare_models(t.pivot, *compared, t.protocol, t.metric)) for t in both]
     return Report(tables, texts, [run for run in runs if not run.complete])
 
 
@@ -70,20 +77,25 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def write_report(report: Report, directory: str | Path, console: Console) -> None:
-    """Write table.md, table.tex, table.csv (all protocols) and table.png (the first table); nothing without a table."""
+    """Write table.md, table.tex, table.csv (all protocols) and a picture for each task; nothing without a table."""
     if not report.tables:
         return
     sections = [to_markdown(table) for table in report.text_tables]
     if report.unfinished:
         jobs = "".join(f"- `{run.name}`: {run.reason}\n" for run in report.unfinished)
         sections.append(f"### Not complete\n\n{jobs}")
-    directory, first = Path(directory), report.tables[0]
+    directory = Path(directory)
+    firsts = list({id(table.pivot): table for table in reversed(report.tables)}.values())[
+        ::-1
+    ]  # of each task
     write_text(directory / "table.md", "\n".join(sections))
     write_text(directory / "table.tex", "\n".join(to_latex(table.text_table) for table in report.tables))
-    write_text(directory / "table.csv", to_csv(first))
-    with atomic_path(directory / "table.png") as temporary:
-        results_figure(first).savefig(temporary, format="png", dpi=120)
-    print_line(console, f"table.md, table.tex, table.csv, table.png in {escape_control(directory)}")
+    write_text(directory / "table.csv", to_csv(firsts))
+    for number, table in enumerate(firsts, start=1):
+        save_figure(directory / ("table" if number == 1 else f"table_{number}"), results_figure(table))
+    written = [f"table.{kind}" for kind in ("md", "tex", "csv", "png", "svg")]
+    written += [f"table_{number}.png" for number in range(2, len(firsts) + 1)]
+    print_line(console, f"{', '.join(written)} in {escape_control(directory)}")
 
 
 def publish_sweep(directory: str | Path, console: Console) -> list[Run]:
@@ -94,19 +106,22 @@ def publish_sweep(directory: str | Path, console: Console) -> list[Run]:
     return report.unfinished
 
 
-def to_csv(table: ResultTable) -> str:
+def to_csv(tables: Sequence[ResultTable]) -> str:
     """A line for each group of runs and protocol; a group without any value has one line without values."""
-    tables = [ResultTable(table.pivot, protocol, table.metric, table.paper) for protocol in PROTOCOLS]
     rows = []
-    for position in table.pivot.positions:
-        found = [(one, one.cells[position]) for one in tables]
-        scored = [(one, cell) for one, cell in found if cell.score]
-        rows += [csv_row(one, cell) for one, cell in scored or found[:1]]
+    for table in tables:
+        by_protocol = [
+            ResultTable(table.pivot, protocol, table.metric, table.paper) for protocol in PROTOCOLS
+        ]
+        for position in table.pivot.positions:
+            found = [(one, one.cells[position]) for one in by_protocol]
+            scored = [(one, cell) for one, cell in found if cell.score]
+            rows += [csv_row(one, cell) for one, cell in scored or found[:1]]
     return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
 
 
 def csv_row(table: ResultTable, cell: TableCell) -> dict[str, object]:
-    """Scores in % with four decimals, losses with six.
+    """Fractions in % with four decimals, other scores with six.
 
     `averaged` is the number of epochs of which a value is the mean; `validation` the score by which settings may be selected.
     """
@@ -123,8 +138,8 @@ def csv_row(table: ResultTable, cell: TableCell) -> dict[str, object]:
         "std": score and precise(score.std if len(score.per_fold) > 1 else None),
         "low": precise(low),
         "high": precise(high),
-        "validation_metric": group.value("trainer.monitor") if group.validation else None,
-        "validation": PERCENT.precise(group.validation_score),
+        "validation_metric": group.metric if group.validation else None,
+        "validation": group.metric and unit_of(group.metric).precise(group.validation_score),
         "averaged": score and format_range(score.averaged or ()),
         "folds": len(group.results),
         "expected_folds": group.expected,

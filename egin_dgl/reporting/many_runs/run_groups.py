@@ -14,7 +14,7 @@ from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
 from egin_dgl.runs.settings import flatten_settings
-from egin_dgl.tasks import Multiclass, Task, task_of_metric
+from egin_dgl.tasks import TASKS, Task
 
 ABSENT = "–"
 # Settings in which the runs of a group may differ. The location of the data does not matter: its hash is compared.
@@ -92,19 +92,23 @@ class RunGroup:
         return mean_std(best)["mean"] if self.validation else None
 
     @property
-    def task(self) -> type[Task]:
-        """The task of the dataset; multiclass until a fold is finished."""
-        results = list(self.results.values())
-        return task_of_metric(results[0].history[0].metric) if results else Multiclass
+    def metric(self) -> str | None:
+        """The monitored metric; None until a fold is finished."""
+        return next((result.history[0].metric for result in self.results.values()), None)
+
+    @property
+    def task(self) -> type[Task] | None:
+        """The task of the dataset; None until a fold is finished."""
+        return next((TASKS[result.task] for result in self.results.values()), None)
 
     def score(self, protocol: str, metric: str | None = None) -> ProtocolResult | None:
-        """A metric, by default the main one, at the epochs of a protocol, on the folds where it is defined; None if on none."""
-        metric = metric or self.task.main().name
-        result, function = self.protocols.get(protocol), self.task.metrics.get(metric)
-        if result is None or function is None:
-            return None
-        if metric == self.task.main().name:
+        """A metric, by default the monitored one, at the epochs of a protocol, on the folds where it is defined; None if on none."""
+        result, task = self.protocols.get(protocol), self.task
+        if result is None or metric in (None, self.metric):
             return result
+        function = task.metrics.get(metric) if task and metric else None
+        if function is None:
+            return None
         if function.needs_probabilities and self.is_kernel:  # decision values are no log-probabilities
             return None
         epochs = [slice(epoch - 1, epoch) for epoch in result.epochs or ()]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import METRICS
-from egin_dgl.evaluation.protocols import PROTOCOLS, ProtocolResult, headline
+from egin_dgl.evaluation.protocols import PROTOCOLS, headline
 from egin_dgl.reporting.formatting import (
     EPOCH_CHOICE,
     Unit,
@@ -16,11 +16,13 @@ from egin_dgl.reporting.formatting import (
     protocol_label,
     unit_of,
 )
-from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE, Published
+from egin_dgl.reporting.many_runs.paper import PUBLISHED, SOURCE
 from egin_dgl.reporting.many_runs.pivot import Pivot, Position, pivot_groups, shorten
 from egin_dgl.reporting.many_runs.renderers import Bold, TextTable
 from egin_dgl.reporting.many_runs.run_groups import ABSENT, RunGroup, group_runs, number_test_sets
+from egin_dgl.reporting.many_runs.table_cell import TableCell
 from egin_dgl.runs.reader import Run
+from egin_dgl.tasks import Task
 
 BOLD = "Bold: best test score of a dataset; do not select by it."
 MISSING = "[n/m folds]: folds are missing; the value is not bold, ranked or compared."
@@ -31,49 +33,6 @@ PAPER = (
 
 
 @dataclass(frozen=True)
-class TableCell:
-    """The value of a group of runs in a table."""
-
-    group: RunGroup
-    score: ProtocolResult | None
-    unit: Unit
-    published: Published | None = None
-    test_sets: int = 0  # number of the test sets, see `number_test_sets`
-    best: bool = False  # of the complete groups of its dataset with the same test sets
-
-    @property
-    def task(self) -> tuple[str, int]:
-        """Scores are compared with those of the same dataset and test sets only."""
-        return self.group.dataset, self.test_sets
-
-    @property
-    def comparable(self) -> float:
-        """The mean as printed, for ranks and bold; NaN if folds are missing."""
-        return self.unit.round(self.score.mean) if self.score and self.group.complete else math.nan
-
-    @property
-    def difference(self) -> float | None:
-        """Difference from the published score, as a fraction."""
-        if self.score is None or self.published is None or not self.group.complete:
-            return None
-        return self.score.mean - self.published.mean / 100
-
-    @property
-    def text(self) -> str:
-        if self.score is None:
-            return ABSENT if self.group.complete else self.group.state
-        text = self.unit.text(self.score.mean)
-        if len(self.score.per_fold) > 1:
-            text = self.unit.mean_std(self.score.mean, self.score.std)
-        if not self.group.complete:
-            text += f" [{self.group.state}]"
-        if self.published:
-            difference = "" if self.difference is None else f", {self.unit.signed(self.difference)}"
-            text += f" ({self.published.mean:.1f}{difference})"
-        return text
-
-
-@dataclass(frozen=True)
 class ResultTable:
     """One metric by one protocol for the groups of a pivot."""
 
@@ -81,6 +40,7 @@ class ResultTable:
     protocol: str
     metric: str
     paper: bool  # whether to show published numbers
+    left_out: tuple[str, ...] = ()  # "MODEL on DATASET" of runs whose task does not have the metric
 
     @property
     def unit(self) -> Unit:
@@ -165,6 +125,7 @@ class ResultTable:
             f"{ABSENT}: no {self.metric} by {self.protocol}; these runs have {', '.join(others)}.": others,
             f"{ABSENT}: decision values of a kernel machine are no probabilities and have no {self.metric}.": no_losses,
             f"{self.metric} is undefined on {pluralize(undefined, 'test set')}, which the means leave out.": undefined,
+            f"Left out, as their task has no {self.metric}: {', '.join(self.left_out)}.": self.left_out,
             PAPER: self.paper,
             f"The folds of {format_range(seeds)} seeds are pooled.": max(seeds) > 1,
             f"{pluralize(repeated, 'fold')} ran more than once: the newest result counts.": repeated,
@@ -181,14 +142,20 @@ class ResultTable:
         for cell in self.cells.values():
             group, score = cell.group, cell.group.validation_score
             if score is not None and not math.isnan(cell.comparable):
-                metric = group.value("trainer.monitor")  # scores of different metrics are not comparable
-                candidates.setdefault((group.model, cell.task, metric), []).append((score, cell))
+                key = (
+                    group.model,
+                    cell.task,
+                    str(group.metric),
+                )  # scores of different metrics are not comparable
+                candidates.setdefault(key, []).append((score, cell))
         lines = []
         for (model, (dataset, _), metric), found in candidates.items():
-            score, best = max(found, key=lambda pair: pair[0])
+            score, best = max(found, key=lambda pair: METRICS[metric].gain(pair[0]))
             equal = sum(other == score for other, _ in found)
             tie = f", the first of {equal} equal ones" if equal > 1 else ""
-            selected = f"{self.pivot.setting(best.group)} (validation {metric} {100 * score:.1f}{tie})"
+            selected = (
+                f"{self.pivot.setting(best.group)} (validation {metric} {unit_of(metric).text(score)}{tie})"
+            )
             test = f"test {best.text} by {self.protocol_label}"
             if len(found) > 1:
                 lines.append(f"{model} on {dataset}: validation selects {selected}, {test}.")
@@ -198,9 +165,10 @@ class ResultTable:
 def result_tables(
     runs: Sequence[Run], protocol: str | None = None, metric: str | None = None, paper: bool = False
 ) -> list[ResultTable]:
-    """One table for each main metric of the runs, or of one metric; none if no fold is finished.
+    """One table for each task of the runs; none if no fold is finished.
 
-    With protocol "all" there is one for each protocol that any run has. Runs of a task without the metric are left out.
+    Without `metric` it shows the metric that all runs of the task monitored, or if they differ the main metric of the task.
+    Runs of a task without the metric are left out. With protocol "all" there is a table for each protocol that any run has.
     """
     if metric not in (None, *METRICS):
         raise ConfigError(f"no metric {metric!r}; valid: {', '.join(METRICS)}")
@@ -216,10 +184,29 @@ def result_tables(
         raise ConfigError(f"no run has the protocol {protocol}; valid here: {', '.join(present)}")
     default = "selected" if "selected" in present else "common_epoch"
     chosen = present if protocol == "all" else [protocol or default]
-    by_metric: dict[str, list[RunGroup]] = {}
+    by_task = split_by_task(groups)
+    absent = [
+        group for task, own in by_task.items() if metric and metric not in task.metrics for group in own
+    ]
+    left_out = tuple(dict.fromkeys(f"{group.model} on {group.dataset}" for group in absent))
+    tables = []
+    for task, own in by_task.items():
+        monitored = {group.metric for group in own if group.metric}
+        name = metric or (monitored.pop() if len(monitored) == 1 else task.main().name)
+        if name in task.metrics:
+            pivot = pivot_groups(own)
+            tables += [ResultTable(pivot, one, name, paper, left_out) for one in chosen]
+    if not tables:
+        valid = dict.fromkeys(name for task in by_task for name in task.metrics)
+        raise ConfigError(f"no run has the metric {metric}; valid here: {', '.join(valid)}")
+    return tables
+
+
+def split_by_task(groups: Sequence[RunGroup]) -> dict[type[Task], list[RunGroup]]:
+    """Groups by task; one without a finished fold is with its dataset, or else with the first."""
+    known = {group.dataset: group.task for group in groups if group.task}
+    found: dict[type[Task], list[RunGroup]] = {}
     for group in groups:
-        name = metric or group.task.main().name
-        if name in group.task.metrics:
-            by_metric.setdefault(name, []).append(group)
-    pivots = {name: pivot_groups(own) for name, own in by_metric.items()}
-    return [ResultTable(pivot, one, name, paper) for name, pivot in pivots.items() for one in chosen]
+        task = group.task or known.get(group.dataset, next(iter(known.values())))
+        found.setdefault(task, []).append(group)
+    return found

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from egin_dgl import reproducibility
 from egin_dgl.files import write_text
-from egin_dgl.reporting.formatting import unit_of
-from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows
+from egin_dgl.reporting.formatting import format_metrics, unit_of
+from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows, target_text
 from egin_dgl.runs.run_dir import RunDir, is_described
 from egin_dgl.runs.schemas import Summary, read_object
 from egin_dgl.tasks import TASKS
@@ -31,7 +31,7 @@ CARD = """# {model} on {dataset}
 {explain} run={run} input=FILE graph=ID
 ```
 
-Probabilities are {calibration}
+{calibration}
 """
 
 
@@ -152,8 +152,22 @@ def score_lines(summary: dict) -> list[str]:
     if summary["baseline"] is not None:
         lines.append(f"| {TASKS[summary['task']].baseline} | {unit.text(summary['baseline'])} | | |")
     lines.append("")
-    means = {name: value["mean"] for name, value in summary["metrics"].items() if value["mean"] is not None}
-    return [*lines, f"{head}: " + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + "."]
+    means = {name: value["mean"] for name, value in summary["metrics"].items()}
+    return [*lines, f"{head}: {format_metrics(means)}.", *target_lines(summary)]
+
+
+def target_lines(summary: dict) -> list[str]:
+    """A table of all metrics of each target, if there are several."""
+    if not (targets := summary.get("targets")):
+        return []
+    metrics = list(next(iter(targets.values())))
+    units = {name: unit_of(name) for name in metrics}
+    headers = [f"{name}{unit.remark}" for name, unit in units.items()]
+    lines = ["", f"| target | {' | '.join(headers)} |", "|---|" + "---:|" * len(metrics)]
+    for target, entries in targets.items():
+        texts = [target_text(entries[name], units[name], summary["folds"]) for name in metrics]
+        lines.append(f"| {target.replace('|', chr(92) + '|')} | {' | '.join(texts)} |")
+    return lines
 
 
 def refit_text(refit: dict) -> str:
@@ -165,18 +179,24 @@ def refit_text(refit: dict) -> str:
 
 
 def calibration_text(summary: dict) -> str:
+    """How far probabilities can be trusted; the values of a regression have the unit of their targets."""
+    if not TASKS[summary["task"]].has_probabilities:
+        return "Predicted values have the unit of their targets."
     if "refit" in summary:
         temperature = summary["refit"]["temperature"]
         if temperature is None:
-            return "not calibrated."
-        return f"scaled by the temperature {temperature:.3g} of that run's validation sets."
+            return "Probabilities are not calibrated."
+        return f"Probabilities are scaled by the temperature {temperature:.3g} of that run's validation sets."
     if (calibration := summary.get("calibration")) is None:
-        return "not calibrated: there is no validation set."
+        reason = "" if summary["headline"] == "selected" else ": there is no validation set"
+        return f"Probabilities are not calibrated{reason}."
     texts = []
     for name, key in (("expected calibration error", "ece"), ("log loss", "log_loss")):
+        if key not in calibration:  # of several labels there is no ece
+            continue
         numbers = [f"{value:.3f} {when}" for when, value in calibration[key].items() if value is not None]
         texts.append(f"{name} {', '.join(numbers) or 'undefined'}")
     return (
-        f"scaled by the temperature {calibration['temperature']:.3g}, fitted on the validation sets of all folds. With temperatures "
-        f"fitted without the graphs in question: {'; '.join(texts)}, on the test sets of all folds."
+        f"Probabilities are scaled by the temperature {calibration['temperature']:.3g}, fitted on the validation sets of all "
+        f"folds. With temperatures fitted without the graphs in question: {'; '.join(texts)}, on the test sets of all folds."
     )

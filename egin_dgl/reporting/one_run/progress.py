@@ -8,7 +8,7 @@ from rich import progress as bar
 from rich.console import Console
 
 from egin_dgl.evaluation.history import EpochRecord
-from egin_dgl.reporting.formatting import unit_of
+from egin_dgl.reporting.formatting import PERCENT, unit_of
 
 
 class FoldProgress:
@@ -76,4 +76,6 @@ def describe_epoch(record: EpochRecord) -> str:
     """The training loss and the validation score, without one the test score, else the training score."""
     scores = {"val": record.val_score, "test": record.test_score, "train": record.train_score}
     split = next(split for split, score in scores.items() if not math.isnan(score) or split == "train")
-    return f"loss {record.train_loss:.3f}  {split} {unit_of(record.metric).text(scores[split]):>5}"
+    unit = unit_of(record.metric)
+    percent = " %" if unit is PERCENT else ""
+    return f"loss {record.train_loss:.3f}  {split} {unit.text(scores[split]):>5}{percent}"

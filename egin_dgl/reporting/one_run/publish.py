@@ -1,21 +1,20 @@
-"""The files of a finished run: figures, TensorBoard events and, last, summary.json."""
+"""The files of a finished run: pictures, TensorBoard events and, last, summary.json."""
 
 from collections.abc import Sequence
 
-import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from egin_dgl.data.dataset import DatasetInfo
-from egin_dgl.evaluation.history import FoldResult, History
-from egin_dgl.evaluation.summary import confusion_counts
-from egin_dgl.reporting.one_run.terminal import headline_label, over_folds
+from egin_dgl.evaluation.history import FoldResult
+from egin_dgl.evaluation.summary import Prediction, confusion_counts
+from egin_dgl.reporting.one_run.figures import confusion_figure, curves_figure
+from egin_dgl.reporting.one_run.prediction_figures import parity_figure, probabilities_figure
+from egin_dgl.reporting.one_run.terminal import as_list, choice_name, headline_label, over_folds
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import flatten_settings
+from egin_dgl.tasks import TASKS
 from egin_dgl.training.tensorboard import log_run, remove_fold_events
-
-SPLITS = {"train": ("train", "tab:blue"), "val": ("validation", "tab:orange"), "test": ("test", "tab:green")}
-MAX_NAMES = 55  # class names that fit along an axis
-MAX_COUNTS = 15  # classes up to which each cell shows its count
 
 
 def publish(
@@ -23,26 +22,58 @@ def publish(
     summary: dict,
     settings: dict,
     results: Sequence[FoldResult],
+    predictions: Sequence[Prediction],
     info: DatasetInfo,
     keep_folds: bool = False,
 ) -> None:
-    """Write curves.png, for classes confusion.png, and events, then summary.json.
+    """Write the pictures, each as PNG and SVG, and TensorBoard events, then summary.json.
 
     TensorBoard shows one run; with `keep_folds` each fold as well.
     """
-    title = f"{summary['model']} on {summary['dataset']}"
-    histories = [result.history for result in results]
-    folds_text = f"mean ± std {over_folds(summary)}" if len(histories) > 1 else over_folds(summary)
-    figures = {"curves": curves_figure(histories, f"{title}, {folds_text}")}
-    if info.class_names:
-        caption = f"{title}, test sets, {headline_label(summary)}"
-        figures["confusion"] = confusion_figure(confusion_counts(results), info.class_names, caption)
+    figures = make_figures(summary, settings, results, predictions, info)
     pictures = {name: run.save_picture(name, figure) for name, figure in figures.items()}
     folds = {path.name: path for path in (run.fold(number).path for number in summary["fold_numbers"])}
+    histories = [result.history for result in results]
     log_run(run.path, folds, histories, hyper_parameters(summary, settings), final_metrics(summary), pictures)
     run.finish(summary)
     if not keep_folds:
         remove_fold_events(folds.values())
+
+
+def make_figures(
+    summary: dict,
+    settings: dict,
+    results: Sequence[FoldResult],
+    predictions: Sequence[Prediction],
+    info: DatasetInfo,
+) -> dict[str, Figure]:
+    """Curves, and the pictures of the task."""
+    task, histories = TASKS[info.task], [result.history for result in results]
+    title = f"{summary['model']} on {summary['dataset']}"
+    folds = f"mean ± std {over_folds(summary)}" if len(histories) > 1 else over_folds(summary)
+    figures = {"curves": curves_figure(histories, f"{title}, {folds}", settings, chosen_epochs(summary))}
+    labels = torch.stack([row.label for row in predictions])
+    if "confusion" in task.pictures:
+        caption = f"{title}, test sets, {headline_label(summary)}"
+        figures["confusion"] = confusion_figure(confusion_counts(results), info.class_names, caption)
+    caption = f"{title}, test sets {'pooled ' if len(results) > 1 else ''}{over_folds(summary)}"
+    if "probabilities" in task.pictures:
+        scaled = torch.stack([task.predict(row.logits, row.temperature) for row in predictions])
+        raw = torch.stack([task.predict(row.logits) for row in predictions])
+        calibrated = all(row.temperature is not None for row in predictions)
+        names = info.class_names or info.target_names
+        figures["probabilities"] = probabilities_figure(
+            scaled, raw if calibrated else None, labels, names, caption
+        )
+    if "parity" in task.pictures:
+        values = torch.stack([task.predict(row.logits) for row in predictions])
+        figures["parity"] = parity_figure(values, labels, info.target_names, caption)
+    return figures
+
+
+def chosen_epochs(summary: dict) -> list[float]:
+    """The epoch, or C, of each fold by the headline protocol."""
+    return as_list(summary["protocols"][summary["headline"]].get(choice_name(summary), []))
 
 
 def hyper_parameters(summary: dict, settings: dict) -> dict[str, bool | float | str]:
@@ -72,53 +103,3 @@ def final_metrics(summary: dict) -> dict[str, float]:
     means = {name: value["mean"] for name, value in summary["metrics"].items() if name != main}
     kind = kinds[summary["headline"]]
     return found | {f"{kind}/{name}": mean for name, mean in means.items() if mean is not None}
-
-
-def curves_figure(histories: Sequence[History], title: str) -> Figure:
-    """Loss and score by epoch, or by the penalty C: mean over folds ± one standard deviation."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    figure.suptitle(title)
-    epochs = min(len(history) for history in histories)
-    kernel = histories[0][0].C is not None
-    steps = [record.C if kernel else record.epoch for record in histories[0][:epochs]]
-    labels = {
-        "loss": "cross-entropy of decision values" if kernel else "loss",
-        "score": histories[0][0].metric,
-    }
-    for axes, (quantity, label) in zip(figure.subplots(1, 2), labels.items(), strict=True):
-        for split, (name, color) in SPLITS.items():
-            curves = [[getattr(r, f"{split}_{quantity}") for r in history[:epochs]] for history in histories]
-            mean, std = np.mean(curves, axis=0), np.std(curves, axis=0)
-            if np.isnan(mean).any():
-                continue
-            axes.plot(steps, mean, color=color, label=name, marker="o" if kernel else None)
-            lowest = mean / 10 if quantity == "loss" else -np.inf  # a log axis has no zero
-            low = np.maximum(mean - std, lowest)
-            axes.fill_between(steps, low, mean + std, color=color, alpha=0.15, linewidth=0)
-        axes.set(xlabel="C" if kernel else "epoch", ylabel=label, xscale="log" if kernel else "linear")
-        if quantity == "loss":
-            axes.set_yscale("log")  # with sum readouts the first losses are a hundred times the last
-        axes.grid(alpha=0.3)
-        axes.legend()
-    return figure
-
-
-def confusion_figure(counts: np.ndarray, class_names: Sequence[str], title: str) -> Figure:
-    """Confusion matrix: true classes in rows, predictions in columns, shaded by the fraction of the row."""
-    size = max(4.0, min(12.0, 0.32 * len(counts) + 2))
-    figure = Figure(figsize=(size + 0.8, size), layout="constrained")
-    axes = figure.subplots()
-    fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
-    figure.colorbar(image, ax=axes, shrink=0.8, label="fraction of the true class")
-    axes.set(xlabel="predicted class", ylabel="true class", title=title)
-    ticks = range(0, len(counts), -(-len(counts) // MAX_NAMES))  # every n-th name where all would overlap
-    names = [class_names[number] for number in ticks]
-    fontsize = 10 if len(counts) <= MAX_NAMES // 2 else 8
-    axes.set_xticks(ticks, names, rotation=90 if len(counts) > MAX_COUNTS else 0, fontsize=fontsize)
-    axes.set_yticks(ticks, names, fontsize=fontsize)
-    if len(counts) <= MAX_COUNTS:
-        for (row, column), count in np.ndenumerate(counts):
-            color = "white" if fractions[row, column] > 0.5 else "black"
-            axes.text(column, row, str(count), ha="center", va="center", color=color)
-    return figure

@@ -3,26 +3,37 @@
 from collections import Counter
 
 from rich.box import SIMPLE
+from rich.markup import escape
 from rich.table import Table
 
-from egin_dgl.reporting.formatting import EPOCH_CHOICE, PERCENT, format_range, protocol_label, unit_of
+from egin_dgl.reporting.formatting import (
+    EPOCH_CHOICE,
+    PERCENT,
+    Unit,
+    format_metrics,
+    format_range,
+    protocol_label,
+    unit_of,
+)
 from egin_dgl.tasks import TASKS
+
+MAX_TARGETS = 12  # shown; card.md has all
 
 
 def summary_table(summary: dict, width: int = 80) -> Table:
-    """A row per protocol, and the majority class for comparison; kernel machines have C in place of epochs.
+    """A row per protocol, and the best constant prediction for comparison; kernel machines have C in place of epochs.
 
     The table has no borders and fits 60 columns; below 80 columns it has less padding.
     """
     single, wide = summary["folds"] == 1, width >= 80  # one fold has no standard deviation and interval
-    main = summary["metric"]
-    unit = unit_of(main)
-    title = f"{summary['model']} on {summary['dataset']}: test {main}{unit.remark} {over_folds(summary)}"
+    metric, unit = summary["metric"], unit_of(summary["metric"])
+    direction, percent = ("", ", %") if unit is PERCENT else (unit.remark, "")
+    title = f"{summary['model']} on {summary['dataset']}: test {metric}{direction} {over_folds(summary)}"
     padding = (0, 1) if wide else (0, 0)
     table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=padding)
     choice = choice_name(summary)
     table.add_column("protocol", no_wrap=True)
-    headers = [main] if single else ["mean ± std", "95 % CI"]
+    headers = [f"{metric}{percent}"] if single else [f"mean ± std{percent}", "95 % CI"]
     for header in (*headers, choice):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column(f"{choice} chosen on")
@@ -36,8 +47,29 @@ def summary_table(summary: dict, width: int = 80) -> Table:
     return table
 
 
+def targets_table(summary: dict) -> Table:
+    """The metric of each target, in the order of the data; card.md has all targets and metrics."""
+    metric, targets = summary["metric"], summary["targets"]
+    unit = unit_of(metric)
+    table = Table(box=SIMPLE, show_edge=False, padding=(0, 1))
+    table.add_column("target")
+    table.add_column(f"{metric}{unit.remark}", justify="right", no_wrap=True)
+    for name in list(targets)[:MAX_TARGETS]:
+        table.add_row(escape(name), target_text(targets[name].get(metric), unit, summary["folds"]))
+    if len(targets) > MAX_TARGETS:
+        table.add_row(f"and {len(targets) - MAX_TARGETS} more in card.md", "")
+    return table
+
+
+def target_text(entry: dict | None, unit: Unit, folds: int) -> str:
+    """Mean ± std over folds; a dash if the metric is undefined in all of them."""
+    if entry is None or entry["mean"] is None:
+        return "–"
+    return unit.mean_std(entry["mean"], entry["std"]) if folds > 1 else unit.text(entry["mean"])
+
+
 def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
-    """Value, interval (fractions clipped to 0 to 100 %), epoch or C, and how it was chosen, of each protocol that has a result."""
+    """Value, interval, epoch or C, and how it was chosen, of each protocol that has a result."""
     rows, unit = {}, unit_of(summary["metric"])
     for name, result in summary["protocols"].items():
         if result is None:
@@ -45,7 +77,7 @@ def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
         value, interval = unit.text(result["mean"]), ""
         if result["interval"]:
             low, high = result["interval"]
-            low, high = (max(0, low), min(1, high)) if unit is PERCENT else (low, high)
+            low, high = min(unit.clip(low), result["mean"]), max(unit.clip(high), result["mean"])
             value = unit.mean_std(result["mean"], result["std"])
             interval = f"{unit.text(low)} – {unit.text(high)}"
         chosen = as_list(result.get(choice_name(summary), []))
@@ -80,9 +112,8 @@ def headline_label(summary: dict) -> str:
 def metrics_line(summary: dict) -> str:
     """The other metrics by the headline protocol, and the settings, or C, chosen per fold."""
     means = {name: value["mean"] for name, value in summary["metrics"].items() if name != summary["metric"]}
-    found = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items() if mean is not None)
     penalties = as_list(summary["protocols"][summary["headline"]].get("C", []))
     by_fold = summary.get("chosen", []) + [{"C": f"{C:g}"} for C in penalties if len(penalties) > 1]
     choices = Counter(", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in by_fold)
     lines = [f"chosen in {n} of {summary['folds']} folds: {text}" for text, n in choices.most_common()]
-    return "\n".join([f"{headline_label(summary)}, other metrics: {found}", *lines])
+    return "\n".join([f"{headline_label(summary)}, other metrics: {format_metrics(means)}", *lines])
