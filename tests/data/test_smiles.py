@@ -136,7 +136,7 @@ BAD = {
         "has no column 'SMILES', only 'id', 'smiles', 'activity'; set dataset.smiles=NAME",
     ),
     "no label": ({"target": "label"}, DataError, "has no column 'label', only .*; set dataset.target=NAME"),
-    "two kinds": ({"target": ["activity", "id"]}, DataError, "the targets are of several kinds"),
+    "two kinds": ({"target": ["activity", "id"]}, DataError, "the targets hold 'activity' text, 'id' text"),
     "twice": ({"target": ["activity", "activity"]}, ConfigError, "dataset.target lists a column twice"),
     "features": ({"features": "all"}, ConfigError, "dataset.features must be 'tu' or 'rich', got 'all'"),
     "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be 'raise' or 'skip'"),

@@ -11,8 +11,8 @@ from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.graph_objects import concat_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
+from egin_dgl.data.readers.raw_targets import Target, read_targets
 from egin_dgl.data.readers.tables import Table, read_chunks, read_table
-from egin_dgl.data.targets import Target, read_targets
 from egin_dgl.errors import DataError, list_first
 from egin_dgl.options import Name, TaskOption, validate_options
 
