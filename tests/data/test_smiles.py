@@ -155,7 +155,7 @@ def test_errors_of_options(table, options, kind, message):
     ("rows", "message"),
     [
         ("a,CCO,\nb,CC,nan\n", "no graph has a value of 'activity'"),
-        ("a,CCO,1.5\nb,CC,active\nc,C,0\n", "'activity' holds text and numbers: task=multiclass"),
+        ("a,CCO,1.5\nb,CC,active\nc,C,0\n", "line 3: the target 'activity' holds 'active' among numbers: .*task=multiclass"),
         ("", "lists no molecule that can be read"),
     ],
 )
