@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -134,9 +134,6 @@ def prepare(
     for note in dataset.notes:
         log.warning(note)
     log.info("%s: %s", name, origin)
-    if options.task == "auto" and dataset.info.task != "multiclass":
-        others = " or ".join(f"task={task}" for task in get_args(TaskOption)[1:] if task != dataset.info.task)
-        log.info("task=%s, as the targets suggest; %s says otherwise", dataset.info.task, others)
     return dataset
 
 
