@@ -183,6 +183,8 @@ def test_examples_are_the_output_of_their_program(tmp_path):
     for path in (
         "molecules.csv",
         "new_molecules.csv",
+        "solubility.csv",
+        "assays.csv",
         "tables/graphs.csv",
         "tables/nodes.csv",
         "tables/edges.csv",
