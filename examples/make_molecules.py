@@ -1,9 +1,12 @@
-"""Generate the example data molecules.csv, new_molecules.csv and tables/: python examples/make_molecules.py
+"""Generate molecules.csv, new_molecules.csv, solubility.csv, assays.csv and tables/: python examples/make_molecules.py
 
 The molecules are scaffolds with a chain and a substituent. A molecule is active if it is a Michael acceptor: a carbon-carbon double
 bond next to a carbonyl group. For each active molecule there are inactive ones that differ only or mainly in their bonds: the saturated
 chain, the double bond one position further, or an alcohol in place of the carbonyl. Atom counts therefore predict little, bond types
 predict much. As in a real assay, a few labels are wrong. tables/ holds the first 120 molecules as tables of nodes and edges.
+
+solubility.csv has two real targets, sums of contributions of the parts of a molecule, with noise. assays.csv has three assays, each
+of which finds a part. A tenth of the melting points and a sixth of the assays were not measured.
 """
 
 import csv
@@ -44,6 +47,19 @@ CHAINS = {
 SUBSTITUENTS = ("", "C", "O", "F", "Cl", "OC", "N(C)C", "C#N")
 LABEL_NOISE = 0.06  # share of molecules with a wrong label
 ACCEPTOR = Chem.MolFromSmarts("[CX3]=[CX3]-[CX3]=[OX1]")
+# Contribution of each match to log solubility (mol/l) and to the melting point (°C).
+CONTRIBUTIONS = {
+    "[#6]": (-0.3, 4),
+    "a": (-0.1, 6),
+    "[OX2H]": (1.1, 35),
+    "[#7;!H0]": (0.7, 40),
+    "[OX1]": (0.5, 12),
+    "C#N": (0.1, 25),
+    "[F,Cl]": (-0.6, 10),
+    "C=C": (-0.2, 8),
+}
+ASSAYS = {"electrophile": ACCEPTOR, "hydrogen_donor": Chem.MolFromSmarts("[N,O,n;!H0]")}
+ASSAYS |= {"aromatic_halogen": Chem.MolFromSmarts("c[F,Cl]")}
 
 
 def molecules() -> list[tuple[str, str]]:
@@ -73,6 +89,37 @@ def main() -> None:
         "new_molecules.csv", ("id", "smiles"), [(f"n{i:02}", smiles) for i, smiles in enumerate(new, start=1)]
     )
     write_tables(rows[:120])
+    write(
+        "solubility.csv", ("id", "smiles", "log_solubility", "melting_point"), solubilities(listed[419:669])
+    )
+    write("assays.csv", ("id", "smiles", *ASSAYS), assays(listed[500:800]))
+
+
+def solubilities(listed: list[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Rows of solubility.csv: sums of contributions with noise; some melting points are missing."""
+    noise, rows = random.Random(2), []
+    for i, (smiles, _) in enumerate(listed, start=1):
+        molecule = Chem.MolFromSmiles(smiles)
+        counts = [len(molecule.GetSubstructMatches(Chem.MolFromSmarts(part))) for part in CONTRIBUTIONS]
+        pairs = zip(counts, CONTRIBUTIONS.values(), strict=True)
+        solubility, melting = (
+            sum(values) for values in zip(*((n * a, n * b) for n, (a, b) in pairs), strict=True)
+        )
+        solubility, melting = 0.5 + solubility + noise.gauss(0, 0.2), melting - 60 + noise.gauss(0, 8)
+        rows.append(
+            (f"s{i:03}", smiles, f"{solubility:.2f}", f"{melting:.1f}" if noise.random() > 0.1 else "")
+        )
+    return rows
+
+
+def assays(listed: list[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Rows of assays.csv: whether each assay finds its part; some were not made."""
+    lab, rows = random.Random(3), []
+    for i, (smiles, _) in enumerate(listed, start=1):
+        molecule = Chem.MolFromSmiles(smiles)
+        found = [str(int(molecule.HasSubstructMatch(part))) for part in ASSAYS.values()]
+        rows.append((f"a{i:03}", smiles, *(result if lab.random() > 1 / 6 else "" for result in found)))
+    return rows
 
 
 def flip(activity: str) -> str:

@@ -1,5 +1,8 @@
 """The ways to run the app as fixtures, so that tests which train are marked `numbers`."""
 
+import os
+from pathlib import Path
+
 import pytest
 import running
 import torch
@@ -40,6 +43,19 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef, request):
     return (yield from skip_without_dgl())
+
+
+@pytest.fixture(scope="session")
+def molecules():
+    """The path of a table of MoleculeNet, by its name, or a skip that says why."""
+
+    def find(name: str) -> Path:
+        path = Path(os.environ.get("EGIN_MOLECULES", "")) / f"{name}.csv"
+        if not os.environ.get("EGIN_MOLECULES") or not path.exists():
+            pytest.skip(f"{name}.csv needs EGIN_MOLECULES, a directory with tables of MoleculeNet")
+        return path
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import running
@@ -10,9 +12,11 @@ from omegaconf.errors import OmegaConfBaseException
 from running import ROOT
 from walking import QUICK, blocks, follow
 
-from egin_dgl.cli.splitting import merge_groups
+from egin_dgl.cli.splitting import merge_groups, warn_missing_classes
+from egin_dgl.data import GraphDataset
 from egin_dgl.data.readers.molecules import scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
+from egin_dgl.data.splits import Folds
 from egin_dgl.errors import EginError, one_line
 from egin_dgl.reporting.one_run.terminal import over_folds
 from egin_dgl.runs.reader import read_run
@@ -80,6 +84,23 @@ def test_scaffolds_stay_in_one_fold(run_here, tmp_path, caplog):
     assert "more than one of 14 folds would hold: folds differ in size" in caplog.text
 
 
+def test_scaffold_split_of_deepchem(run_here, tmp_path):
+    """Scaffolds by decreasing size, whatever the seed; acyclic molecules share one."""
+    summaries = [
+        run_here(tmp_path / str(seed), *MOLECULES, "cv=scaffold", f"seed={seed}", *QUICK) for seed in (0, 1)
+    ]
+    records = [json.loads((tmp_path / name / "folds.json").read_text()) for name in "01"]
+    assert records[0]["folds"] == records[1]["folds"] and records[0]["fixed"]
+    assert summaries[0]["holdout"] and over_folds(summaries[0]) == "on one split"
+    data = load_smiles(EXAMPLES / "molecules.csv", target="activity")
+    groups, _ = scaffold_groups(data.smiles, acyclic=True)
+    test, validation, train = (set(groups[part].tolist()) for part in records[0]["folds"])
+    assert not (test & train or test & validation or validation & train)
+    sizes = np.bincount(groups)
+    assert max(sizes[list(test)]) <= min(sizes[list(train)]) + len(data) // 10
+    assert "one split: scaffolds by decreasing size" in (tmp_path / "0" / "card.md").read_text()
+
+
 def test_a_class_missing_in_folds_is_reported(run_here, tmp_path, caplog):
     lines = (EXAMPLES / "molecules.csv").read_text().splitlines()
     rare = [line.rpartition(",")[0] + ",rare" for line in lines[1:4]]
@@ -90,6 +111,24 @@ def test_a_class_missing_in_folds_is_reported(run_here, tmp_path, caplog):
     caplog.clear()
     run_here(tmp_path / "stratified", *options, "cv.k=5", "cv.fold=0", *QUICK)
     assert "only part(s)" not in caplog.text
+
+
+def test_targets_missing_in_folds_are_reported(caplog):
+    nan = float("nan")
+    labels = np.array([[0, 1, 0.5], [1, nan, nan], [0, 1, 1.5], [1, 0, 2.5]])
+    data = GraphDataset.from_graphs([nx.path_graph(2)] * 4, labels, task="regression")
+    folds = Folds("", 0, "", 2, (np.array([0, 2]), np.array([1, 3])))
+    warn_missing_classes(folds, data)
+    shown = [record.getMessage() for record in caplog.records]
+    assert shown == [
+        "no graph with label0 = 0 in fold 1",
+        "no graph with label0 = 1 in fold 0",
+        "no graph with label1 = 0 in fold 0",
+        "no graph with label1 = 1 in fold 1",
+    ]
+    caplog.clear()
+    warn_missing_classes(replace(folds, indices=(np.array([1]), np.array([0, 2, 3])), fixed=True), data)
+    assert "no graph with a value of label2 in the test set" in caplog.text
 
 
 def test_groups_of_two_kinds_are_merged():
@@ -104,7 +143,12 @@ REFUSED = {
         ["dataset=bonds", "cv.split_by=scaffold"],
         "is for molecules: use dataset=smiles",
     ),
-    "another split": ([*TABLES, "cv.split_by=size"], "cv.split_by must be 'scaffold', got 'size'"),
+    "another split": (
+        [*TABLES, "cv.split_by=size"],
+        "cv.split_by must be 'scaffold' or 'scaffold_size', got 'size'",
+    ),
+    "repetitions of one split": ([*MOLECULES, "cv=scaffold", "cv.repeats=2"], "leave out cv.repeats"),
+    "a scaffold split of tables": ([*TABLES, "cv=scaffold"], "cv.split_by=scaffold_size is for molecules"),
     "two cuts": ([*TABLES, "dataset.split_column=split", "cv.repeats=2"], "leave out cv.repeats"),
     "a fold of one split": ([*TABLES, "dataset.split_column=split", "cv.fold=1"], "cv.fold must be 0"),
     "a number as file": (
@@ -139,6 +183,8 @@ def test_examples_are_the_output_of_their_program(tmp_path):
     for path in (
         "molecules.csv",
         "new_molecules.csv",
+        "solubility.csv",
+        "assays.csv",
         "tables/graphs.csv",
         "tables/nodes.csv",
         "tables/edges.csv",

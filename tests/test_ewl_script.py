@@ -35,8 +35,8 @@ def test_audit_prints_a_table_and_json(ewl):
     done = ewl("audit", "dataset=mutag,bonds", "--json", "--depth", "2", "dataset.use_edge_features=true")
     mutag, bonds = map(json.loads, done.stdout.splitlines())
     assert (mutag["dataset"], bonds["dataset"]) == ("MUTAG", "bonds")
-    ceilings = {(level["method"], level["depth"]): level["ceiling"] for level in bonds["levels"]}
-    assert ceilings["1-wl", 2] == 0.5 and ceilings["e-wl", 1] == 1.0
+    bounds_of = {(level["method"], level["depth"]): level["bound"] for level in bonds["levels"]}
+    assert bounds_of["1-wl", 2] == 0.5 and bounds_of["e-wl", 1] == 1.0
 
 
 def test_compare_names_the_depth_and_the_colours(ewl):

@@ -9,8 +9,16 @@ from scipy.sparse.csgraph import connected_components
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.readers.molecules import scaffold_groups
-from egin_dgl.data.splits import Folds, Split, fold_numbers, folds_from_column, load_folds, make_folds
-from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.data.splits import (
+    Folds,
+    Split,
+    fold_numbers,
+    folds_from_column,
+    load_folds,
+    make_folds,
+    split_by_group_size,
+)
+from egin_dgl.errors import ConfigError, DataError, list_first
 from egin_dgl.ewl.audit import count_leaks, duplicate_groups
 from egin_dgl.files import move_aside
 from egin_dgl.runs.run_dir import RunDir
@@ -29,6 +37,9 @@ def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple
         folds = load_folds(cv["folds_file"], labels, dataset.info.name)
     elif saved := load_saved_folds(run, dataset):
         folds = saved
+    elif cv.get("split_by") == "scaffold_size":
+        groups, _ = scaffold_groups(dataset.smiles, acyclic=True)
+        folds = split_by_group_size(groups, labels, settings["seed"], dataset.info.name)
     elif dataset.splits:
         folds = folds_from_column(dataset.splits, labels, settings["seed"], dataset.info.name)
     else:
@@ -36,7 +47,7 @@ def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple
         folds = make_folds(labels, cv["k"], settings["seed"], dataset.info.name, groups, cv["repeats"])
         if not cv["group_duplicates"]:
             warn_divided_duplicates(folds, dataset)
-    warn_missing_classes(folds, dataset, by_groups=bool(cv.get("split_by")))
+    warn_missing_classes(folds, dataset, by_groups=cv.get("split_by") == "scaffold")
     chosen = cv.get("fold")
     every = [0] if folds.fixed else range(len(folds.indices))
     numbers = every if chosen is None else fold_numbers(chosen)
@@ -60,10 +71,14 @@ def load_saved_folds(run: RunDir, dataset: GraphDataset) -> Folds | None:
 def check_split_options(dataset: GraphDataset, cv: Mapping) -> None:
     """Refuse options that exclude each other or need other data."""
     if cv.get("split_by") and not dataset.smiles:
-        raise ConfigError("cv.split_by=scaffold is for molecules: use dataset=smiles")
+        raise ConfigError(f"cv.split_by={cv['split_by']} is for molecules: use dataset=smiles")
     options = {"folds_file": cv["folds_file"], "split_by": cv.get("split_by")}
     options |= {"group_duplicates": cv["group_duplicates"], "repeats": cv["repeats"] != 1}
     others = [f"cv.{option}" for option, used in options.items() if used]
+    if cv.get("split_by") == "scaffold_size" and (
+        wrong := [name for name in others if name != "cv.split_by"]
+    ):
+        raise ConfigError(f"cv.split_by=scaffold_size makes a single split: leave out {', '.join(wrong)}")
     if dataset.splits and others:
         raise ConfigError(f"dataset.split_column defines the splits: leave out {', '.join(others)}")
 
@@ -119,9 +134,10 @@ def warn_missing_classes(folds: Folds, dataset: GraphDataset, by_groups: bool = 
     Args:
         by_groups: warn of smaller classes as well, which groups distribute less evenly than stratified folds.
     """
-    if not dataset.info.classes:
-        return
     labels = dataset.labels.numpy()
+    if not dataset.info.classes:
+        warn_missing_targets(folds, dataset)
+        return
     counts = np.stack([np.bincount(labels[part], minlength=dataset.info.classes) for part in folds.indices])
     sizes = counts.sum(axis=0) // folds.repeats
     for small in np.flatnonzero(sizes < folds.k) if by_groups else ():
@@ -132,4 +148,22 @@ def warn_missing_classes(folds: Folds, dataset: GraphDataset, by_groups: bool = 
     for number, missing in enumerate(absent):
         if missing.any():
             names = ", ".join(dataset.info.class_names[i] for i in np.flatnonzero(missing))
-            log.warning("fold %d has no graph of class %s", number, names)
+            log.warning("%s has no graph of class %s", name_fold(folds, number), names)
+
+
+def warn_missing_targets(folds: Folds, dataset: GraphDataset) -> None:
+    """Warn of folds without a value of a target, or, of a target of two values, without one of them."""
+    for name, column in zip(dataset.info.target_names, dataset.labels.numpy().T, strict=True):
+        known = ~np.isnan(column)
+        values = np.unique(column[known])
+        wanted = {f"with {name} = {value:g}": column == value for value in values if len(values) == 2}
+        for text, graphs in (wanted or {f"with a value of {name}": known}).items():
+            without = [name_fold(folds, i) for i, part in enumerate(folds.indices) if not graphs[part].any()]
+            if without:
+                log.warning("no graph %s in %s", text, list_first(without, limit=10))
+
+
+def name_fold(folds: Folds, number: int) -> str:
+    """A fold for messages; those of a single split are its sets."""
+    sets = ("test", "validation", "training") if folds.k == 3 else ("test", "training")
+    return f"the {sets[number]} set" if folds.fixed else f"fold {number}"

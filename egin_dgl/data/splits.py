@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from egin_dgl.data.stratify import strata
+from egin_dgl.data.stratify import assign_by_class, assign_iteratively, indicators, members_of, strata
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.files import regular_file, write_text
 
@@ -60,7 +60,7 @@ class Folds:
         if not isinstance(fold, int) or not 0 <= fold < len(self.indices):
             raise ConfigError(f"cv.fold must be an integer from 0 to {len(self.indices) - 1}, got {fold!r}")
         if self.fixed and fold > 0:
-            raise ConfigError(f"cv.fold must be 0, as the dataset defines a single split, got {fold}")
+            raise ConfigError(f"cv.fold must be 0, as there is a single split, got {fold}")
         if self.fixed and self.k < 2 + validation:
             raise ConfigError("the dataset defines no validation set: use cv.validation=false")
         if self.k < 2 + validation:
@@ -100,10 +100,10 @@ def make_folds(
     groups: np.ndarray | None = None,
     repeats: int = 1,
 ) -> Folds:
-    """Stratified k-fold cross-validation.
+    """Stratified k-fold cross-validation, by classes, by quantile bins of a real target, or by several targets jointly.
 
     Sizes of folds differ by at most one graph, and so do the counts of each class, also for classes with fewer than k
-    members, which scikit-learn's StratifiedKFold rejects.
+    members, which scikit-learn's StratifiedKFold rejects. Several targets are balanced by iterative stratification.
 
     Args:
         labels: Class of each graph, :math:`(G,)`, or targets :math:`(G, T)`.
@@ -123,12 +123,16 @@ def make_folds(
         raise ConfigError(f"cv.repeats must be an integer of at least 1, got {repeats!r}")
     if not isinstance(k, int) or not 2 <= k <= len(labels):
         raise ConfigError(f"cv.k must be an integer from 2 to {len(labels)}, the number of graphs, got {k!r}")
-    classes, numbers = np.unique(strata(labels), return_inverse=True)
     groups = np.arange(len(labels)) if groups is None else np.asarray(groups)
+    one_target = labels.ndim == 1 or labels.shape[1] == 1
+    classes = (
+        np.unique(strata(labels.reshape(-1)), return_inverse=True)[1] if one_target else indicators(labels)
+    )
+    assign = assign_by_class if one_target else assign_iteratively
     folds = []
     for repeat in range(repeats):
         generator = np.random.default_rng(seed if repeat == 0 else (seed, repeat))
-        folds += _assign(generator.permutation(len(labels)), numbers, len(classes), groups, k)
+        folds += assign(generator.permutation(len(labels)), classes, groups, k)
     if not all(map(len, folds)):
         raise ConfigError(
             f"cv.k={k} is more than {len(np.unique(groups))} groups of graphs can fill; use a smaller cv.k"
@@ -160,21 +164,34 @@ def folds_from_column(splits: Sequence[str], labels: np.ndarray, seed: int = 0, 
     return Folds(dataset, seed, hash_labels(labels), len(names), indices, fixed="train" in names)
 
 
-def _assign(
-    order: np.ndarray, numbers: np.ndarray, classes: int, groups: np.ndarray, k: int
-) -> list[np.ndarray]:
-    """One repetition: each group, the largest first, is assigned to the fold with fewest graphs of its classes, then of all."""
-    members: dict[int, list[int]] = {}
-    for graph in order.tolist():
-        members.setdefault(int(groups[graph]), []).append(graph)
-    counts = np.zeros((k, classes), dtype=np.int64)
-    folds: list[list[int]] = [[] for _ in range(k)]
-    for group in sorted(members.values(), key=lambda group: (-len(group), numbers[group[0]])):
-        content = np.bincount(numbers[group], minlength=classes)
-        fold = np.lexsort((counts.sum(axis=1), counts @ content))[0]
-        counts[fold] += content
-        folds[fold] += group
-    return [np.sort(np.array(fold)) for fold in folds]
+def split_by_group_size(groups: np.ndarray, labels: np.ndarray, seed: int = 0, dataset: str = "") -> Folds:
+    """One split of 80 % training, 10 % validation and 10 % test graphs: groups by decreasing size fill one set after the other.
+
+    A group that would exceed the share of the training set goes to the validation set, or else to the test set. Of two groups
+    of one size, that whose first graph comes later is placed first. With scaffolds as groups this is the scaffold split of
+    DeepChem and OGB, which depends on no seed.
+
+    Args:
+        groups: Group of each graph, :math:`(G,)`.
+        labels, seed, dataset: As in `make_folds`; they are recorded.
+    """
+    members = members_of(np.arange(len(groups)), groups)
+    train, validation, test = [], [], []
+    for group in sorted(members, key=lambda group: (len(group), group[0]), reverse=True):
+        if 10 * (len(train) + len(group)) <= 8 * len(groups):
+            train += group
+        elif 10 * (len(train) + len(validation) + len(group)) <= 9 * len(groups):
+            validation += group
+        else:
+            test += group
+    sets = {"training": train, "validation": validation, "test": test}
+    if empty := [name for name, graphs in sets.items() if not graphs]:
+        raise ConfigError(
+            f"the largest of {len(members)} scaffolds has {max(map(len, members))} of {len(groups)} molecules, which leaves the "
+            f"{empty[0]} set empty: use cv.split_by=scaffold, which makes folds"
+        )
+    indices = tuple(np.sort(np.array(graphs, dtype=np.int64)) for graphs in (test, validation, train))
+    return Folds(dataset, seed, hash_labels(labels), 3, indices, fixed=True)
 
 
 def fold_numbers(fold: int | list[int]) -> list[int]:

@@ -1,15 +1,17 @@
-"""Audit of a dataset: upper bounds on accuracy by colour refinement, duplicates, and duplicates across folds."""
+"""Audit of a dataset: bounds on the scores of models by colour refinement, duplicates, and duplicates across folds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from egin_dgl.data.splits import Folds
 from egin_dgl.errors import DataError
-from egin_dgl.ewl.inputs import GraphSet, as_graph_set
+from egin_dgl.ewl.bounds import BOUNDS, Bound, bounds_per_target, mean_bound
+from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.ewl.isomorphism import Matcher
 from egin_dgl.ewl.refinement import MAX_REPEATED, Refinement, refine, refine_at_most, stable_colors
 
@@ -24,7 +26,10 @@ class Level:
     depth: int
     colors: int  # number of different node colours in the set
     graphs: int  # number of different colour multisets, that is of graphs that the method distinguishes
-    ceiling: float | None  # best accuracy of any function of the colour multiset; None without labels
+    bound: (
+        float | None
+    )  # best `Audit.metric` of any function of the colour multiset, the mean over targets; None without labels
+    per_target: tuple[float | None, ...] = ()  # the bound of each target
 
 
 Leak = tuple[tuple[int, int], ...]  # duplicates in more than one fold: (graph, fold) of each
@@ -38,13 +43,15 @@ class Audit:
     graphs: int  # number
     levels: tuple[Level, ...]  # for each method and depth
     duplicates: tuple[tuple[int, ...], ...]  # groups of isomorphic graphs with equal node and edge labels
-    opposite: tuple[tuple[int, ...], ...]  # the groups whose graphs have different classes
+    opposite: tuple[tuple[int, ...], ...]  # the groups whose graphs have different values of a target
     leaks: tuple[Leak, ...] | None = None  # the groups that span several folds; None if no folds were given
+    metric: str = "accuracy"  # of the bounds
+    targets: tuple[str, ...] = ()  # names
 
     def __repr__(self) -> str:
         methods = ", ".join(dict.fromkeys(level.method for level in self.levels))
         depth = max((level.depth for level in self.levels), default=0)
-        copies = f"{len(self.duplicates)} groups of duplicates, {len(self.opposite)} of different classes"
+        copies = f"{len(self.duplicates)} groups of duplicates, {len(self.opposite)} of different targets"
         return f"Audit({self.dataset!r}: {self.graphs} graphs by {methods} to depth {depth}; {copies})"
 
     def level(self, method: str, depth: int) -> Level:
@@ -81,25 +88,27 @@ def audit(
         methods: Refinement methods.
         depth: Maximum depth; one beyond 100 ends where the colours are stable.
         folds: Folds or lists of graph indices, to find duplicates across folds.
-        labels: Class of each graph, :math:`(G,)`; default: that of the dataset.
+        labels: Class of each graph, :math:`(G,)`, or numbers :math:`(G,)` or :math:`(G, T)`, NaN where missing; default: the
+            labels of the dataset. Columns of 0 and 1 are multilabel.
         attributes: False ignores continuous attributes.
         decimals: Round real labels first.
         progress: True shows a progress bar; a function is called with (pairs compared, maximum number of pairs).
 
     >>> from egin_dgl.data import bonds
     >>> found = audit(bonds(graphs=20), depth=1)
-    >>> found.level("1-wl", 1).ceiling, found.level("e-wl", 1).ceiling
+    >>> found.level("1-wl", 1).bound, found.level("e-wl", 1).bound
     (0.5, 1.0)
     """
     graphs = as_graph_set(dataset, attributes=attributes, decimals=decimals)
-    labels = _classes(dataset if labels is None else labels, len(graphs))
+    info = getattr(dataset, "info", None)
+    targets, task = _targets(getattr(dataset, "labels", None) if labels is None else labels, len(graphs))
+    metric, bound = BOUNDS[info.task if info and labels is None else task]
     levels = []
     for method in methods:
         refinement = refine_at_most(graphs, method, depth)
-        levels += [_level(refinement, d, labels) for d in range(refinement.depth + 1)]
+        levels += [_level(refinement, d, targets, bound) for d in range(refinement.depth + 1)]
     duplicates = _groups(duplicate_groups(graphs, progress=progress))
-    opposite = [group for group in duplicates if len({labels[i] for i in group} - {-1}) > 1]
-    info = getattr(dataset, "info", None)
+    opposite = [group for group in duplicates if _differ(targets[list(group)])]
     indices = folds.indices if isinstance(folds, Folds) else folds
     return Audit(
         dataset=info.name if info else "",
@@ -108,6 +117,8 @@ def audit(
         duplicates=tuple(duplicates),
         opposite=tuple(opposite),
         leaks=None if indices is None else _leaks(duplicates, indices, len(graphs)),
+        metric=metric,
+        targets=info.target_names if info and labels is None else tuple(map(str, range(targets.shape[1]))),
     )
 
 
@@ -152,29 +163,37 @@ def count_leaks(dataset: object, folds: Sequence[np.ndarray]) -> int:
     return sum(map(len, _leaks(duplicates, folds, len(graphs))))
 
 
-def _level(refinement: Refinement, depth: int, labels: np.ndarray) -> Level:
+def _level(refinement: Refinement, depth: int, targets: np.ndarray, bound: Bound) -> Level:
     classes = refinement.graph_classes(depth)
-    known = labels >= 0
-    ceiling = None
-    if known.any():
-        table = np.zeros((classes.max() + 1, labels.max() + 1), dtype=np.int64)
-        np.add.at(table, (classes[known], labels[known]), 1)
-        ceiling = float(table.max(axis=1).sum() / known.sum())
+    values = bounds_per_target(bound, classes, targets)
     count = int(classes.max(initial=-1)) + 1
-    return Level(refinement.method, depth, refinement.num_colors(depth), count, ceiling)
+    return Level(refinement.method, depth, refinement.num_colors(depth), count, mean_bound(values), values)
 
 
-def _classes(source: object, count: int) -> np.ndarray:
-    """Class numbers (G,) of a dataset or a list; -1 where unknown."""
-    values = getattr(source, "labels", source)
-    if values is None or isinstance(values, GraphSet):
-        return np.full(count, -1)
-    values = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
-    if values.shape != (count,):
-        raise DataError(f"labels must be one class for each of {count} graphs, got shape {values.shape}")
-    if values.dtype.kind in "iu" and values.min(initial=-1) >= -1:
-        return values.astype(np.int64)
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
+def _differ(targets: np.ndarray) -> bool:
+    """Whether graphs (n, T) have different values of a target."""
+    return any(len(np.unique(column[~np.isnan(column)])) > 1 for column in targets.T)
+
+
+def _targets(labels: Any, count: int) -> tuple[np.ndarray, str]:
+    """Labels as targets (G, T), float64 with NaN where unknown, and the task they suggest; classes as numbers."""
+    if labels is None:
+        return np.full((count, 1), np.nan), "multiclass"
+    values = np.asarray(labels.cpu() if hasattr(labels, "cpu") else labels)
+    if values.ndim not in (1, 2) or len(values) != count:
+        raise DataError(
+            f"labels must be one class, or one row of targets, for each of {count} graphs, got shape {values.shape}"
+        )
+    if values.ndim == 2:
+        known = values[~np.isnan(values)]
+        return values.astype(np.float64), "multilabel" if np.isin(known, (0, 1)).all() else "regression"
+    if values.dtype.kind == "f" and not np.array_equal(
+        values, np.floor(values)
+    ):  # NaN is not equal to itself
+        return values[:, None].astype(np.float64), "regression"
+    if values.dtype.kind not in "iu" or values.min(initial=-1) < -1:
+        values = np.unique(values, return_inverse=True)[1].reshape(-1)
+    return np.where(values < 0, np.nan, values)[:, None].astype(np.float64), "multiclass"
 
 
 def _groups(numbers: np.ndarray) -> list[tuple[int, ...]]:

@@ -4,10 +4,12 @@ import math
 
 from rich.box import SIMPLE
 from rich.table import Table
+from rich.text import Text
 from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import list_first
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.ewl.audit import Audit
 from egin_dgl.reporting.formatting import pluralize
 
@@ -97,27 +99,52 @@ def column_scales(feats: Tensor, attributes: int) -> tuple[float, float]:
 
 
 def audit_table(audit: Audit) -> Table:
-    """Colours, distinct graphs and accuracy bound of each method at each depth, in 60 columns."""
-    title = "node colours, distinct graphs, maximum accuracy"
-    table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=False)
+    """Colours, distinct graphs and the bound on the score of each method at each depth, in 60 columns."""
+    best = "minimum" if METRICS[audit.metric].is_loss else "maximum"
+    mean = "mean " if len(audit.targets) > 1 else ""
+    table = make_table(f"node colours, distinct graphs, {best} {mean}{audit.metric}")
     methods = list(dict.fromkeys(level.method for level in audit.levels))
     table.add_column("depth", justify="right")
     for method in methods:
-        for header in ("colours", "graphs", "max,\n%"):
+        for header in ("colours", "graphs", bound_header(audit.metric)):
             table.add_column(f"{method.upper()}\n{header}", justify="right", no_wrap=True)
     for depth in sorted({level.depth for level in audit.levels}):
         cells = []
         for method in methods:
             level = audit.level(method, depth)
-            cells += [f"{level.colors:,}", f"{level.graphs:,}", format_bound(level.ceiling)]
+            cells += [f"{level.colors:,}", f"{level.graphs:,}", format_bound(level.bound, audit.metric)]
         table.add_row(str(depth), *cells)
     return table
 
 
-def format_bound(bound: float | None) -> str:
-    """In %, with enough decimals that only 1.0 reads 100.0; empty without known classes."""
+def target_table(audit: Audit) -> Table:
+    """The bound of each target by each method at its last depth."""
+    last = {level.method: level for level in audit.levels}
+    depth = max((level.depth for level in audit.levels), default=0)
+    table = make_table(f"bounds of each target at depth {depth}")
+    table.add_column("target")
+    for method in last:
+        table.add_column(f"{method.upper()}\n{bound_header(audit.metric)}", justify="right", no_wrap=True)
+    for number, name in enumerate(audit.targets):
+        bounds = [format_bound(level.per_target[number], audit.metric) for level in last.values()]
+        table.add_row(Text(name), *bounds)
+    return table
+
+
+def make_table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=SIMPLE, show_edge=False)
+
+
+def bound_header(metric: str) -> str:
+    return f"min,\n{metric}" if METRICS[metric].is_loss else "max,\n%"
+
+
+def format_bound(bound: float | None, metric: str = "accuracy") -> str:
+    """In %, with enough decimals that only 1.0 reads 100.0, or three digits of a loss; empty where it is undefined."""
     if bound is None:
         return ""
+    if METRICS[metric].is_loss:
+        return f"{bound:.3g}"
     texts = (f"{100 * bound:.{digits}f}" for digits in range(1, 10))
     return next((text for text in texts if bound == 1 or float(text) < 100), "100.0")
 
@@ -143,7 +170,7 @@ def audit_hints(audit: Audit, dataset: GraphDataset, attributes: bool) -> list[s
 def duplicates_line(audit: Audit) -> str:
     copies = sum(len(group) - 1 for group in audit.duplicates)
     text = f"{copies} exact duplicates (equal node and edge labels) in {len(audit.duplicates)} groups; "
-    text += f"{len(audit.opposite)} groups have different classes"
+    text += f"{len(audit.opposite)} groups have different {'classes' if audit.metric == 'accuracy' else 'targets'}"
     if audit.leaks is not None:
         text += f"; {audit.leaking_graphs} graphs have a duplicate in another fold"
     return text

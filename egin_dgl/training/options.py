@@ -71,7 +71,7 @@ class CvOptions(Options):
     validation: Flag = True
     fold: CountOrZero | ListOf[CountOrZero] | None = None
     folds_file: File | None = None
-    split_by: Literal["scaffold"] | None = None
+    split_by: Literal["scaffold", "scaffold_size"] | None = None
     group_duplicates: Flag = False
     grid: Mapping[str, Mapping[str, ListOf[Any]]] | None = None
     refit: Flag = False

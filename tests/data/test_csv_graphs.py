@@ -234,7 +234,7 @@ BAD = {
     ),
     "two kinds": (
         {"graphs": "id,label\na,yes\nb,0.37\n"},
-        "own: the target 'label' holds text and numbers: task=multiclass takes each as a class",
+        "own: line 2: the target 'label' holds 'yes' among numbers: correct it",
     ),
     "one class": ({"graphs": "id,label\na,1\nb,1\n"}, "own has a single class (1)"),
     "not text": (
@@ -264,7 +264,7 @@ def test_errors_of_options(directory, tmp_path):
         load_csv(place, node_labels=["mass"])
     with pytest.raises(DataError, match="line 2: column 'atom' holds 'C', expected a number"):
         load_csv(place, node_attributes=["atom"])
-    with pytest.raises(DataError, match="the targets are of several kinds"):
+    with pytest.raises(DataError, match="the targets hold 'label' text, 'fold' .*: task=multilabel"):
         load_csv(place, target=["label", "fold"])
     with pytest.raises(DataError, match="nowhere is not a directory"):
         load_csv(tmp_path / "nowhere")
@@ -274,10 +274,10 @@ def test_errors_of_options(directory, tmp_path):
     nodes = "graph,node,atom\n" + "".join(f"g{i},0,C\n" for i in range(30))
     tables = directory(graphs=many, nodes=nodes, edges="graph,source,target,order\ng0,0,0,1\n")
     with pytest.raises(
-        DataError, match="'label' holds integers of many values: task=multiclass .* task=regression"
+        DataError, match="'label' holds 30 different integers: task=multiclass .* task=regression"
     ):
         load_csv(tables)
-    with pytest.raises(DataError, match="'label' has 30 different values in 30 graphs, which are no classes"):
+    with pytest.raises(DataError, match="'label' has 30 different values in 30 graphs, too many for classes"):
         load_csv(tables, task="multiclass")
     assert load_csv(tables, task="regression").labels[:, 0].tolist() == list(range(30))
 

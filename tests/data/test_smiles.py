@@ -10,6 +10,7 @@ from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule, scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
+from egin_dgl.data.splits import split_by_group_size
 from egin_dgl.data.targets import encoded_like
 from egin_dgl.errors import ConfigError, DataError
 
@@ -136,7 +137,7 @@ BAD = {
         "has no column 'SMILES', only 'id', 'smiles', 'activity'; set dataset.smiles=NAME",
     ),
     "no label": ({"target": "label"}, DataError, "has no column 'label', only .*; set dataset.target=NAME"),
-    "two kinds": ({"target": ["activity", "id"]}, DataError, "the targets are of several kinds"),
+    "two kinds": ({"target": ["activity", "id"]}, DataError, "the targets hold 'activity' text, 'id' text"),
     "twice": ({"target": ["activity", "activity"]}, ConfigError, "dataset.target lists a column twice"),
     "features": ({"features": "all"}, ConfigError, "dataset.features must be 'tu' or 'rich', got 'all'"),
     "on_invalid": ({"on_invalid": "ignore"}, ConfigError, "dataset.on_invalid must be 'raise' or 'skip'"),
@@ -155,7 +156,10 @@ def test_errors_of_options(table, options, kind, message):
     ("rows", "message"),
     [
         ("a,CCO,\nb,CC,nan\n", "no graph has a value of 'activity'"),
-        ("a,CCO,1.5\nb,CC,active\nc,C,0\n", "'activity' holds text and numbers: task=multiclass"),
+        (
+            "a,CCO,1.5\nb,CC,active\nc,C,0\n",
+            "line 3: the target 'activity' holds 'active' among numbers: .*task=multiclass",
+        ),
         ("", "lists no molecule that can be read"),
     ],
 )
@@ -289,3 +293,19 @@ def test_prediction_finds_columns_in_any_case(table):
             next(open_graphs(table(TABLE.replace("smiles,activity", header)), SETTINGS))
     with pytest.raises(DataError, match="set dataset.smiles=NAME"):
         load_smiles(table(TABLE.replace("smiles", "structure")), target="activity")
+
+
+def test_acyclic_molecules_have_scaffolds_of_their_own_or_one():
+    smiles = ("CCO", "Cc1ccccc1", "CCN", "Oc1ccccc1", "CCO")
+    assert scaffold_groups(smiles)[0].tolist() == [0, 1, 2, 1, 0]
+    groups, names = scaffold_groups(smiles, acyclic=True)
+    assert groups.tolist() == [0, 1, 0, 1, 0] and names == ["", "c1ccccc1"]
+
+
+@pytest.mark.parametrize(("name", "target", "sizes"), [("bace", "pIC50", (1210, 151, 152)), ("esol", "log_solubility", (902, 113, 113))])  # fmt: skip
+def test_sizes_of_the_scaffold_split_of_real_sets(molecules, name, target, sizes):
+    data = load_smiles(molecules(name), target=target)
+    split = split_by_group_size(scaffold_groups(data.smiles, acyclic=True)[0], data.labels.numpy()).split(
+        0, True
+    )
+    assert (len(split.train), len(split.validation), len(split.test)) == sizes

@@ -1,10 +1,11 @@
+import hashlib
 import json
 
 import numpy as np
 import pytest
 
 from egin_dgl.data import load_tu
-from egin_dgl.data.splits import folds_from_column, load_folds, make_folds
+from egin_dgl.data.splits import folds_from_column, load_folds, make_folds, split_by_group_size
 from egin_dgl.errors import ConfigError, DataError
 
 
@@ -170,7 +171,7 @@ def test_named_splits(tmp_path):
     folds.save(tmp_path / "folds.json")
     again = load_folds(tmp_path / "folds.json", LABELS)
     assert again.fixed
-    with pytest.raises(ConfigError, match="cv.fold must be 0, as the dataset defines a single split"):
+    with pytest.raises(ConfigError, match="cv.fold must be 0, as there is a single split"):
         again.split(1, validation=True)
     without = folds_from_column(["train"] * 8 + ["test"] * 4, LABELS)
     assert without.split(0, validation=False).test.tolist() == [8, 9, 10, 11]
@@ -220,3 +221,135 @@ def test_ids_are_saved_unless_they_are_numbers(tmp_path):
 def test_folds_of_a_device_are_refused():
     with pytest.raises(DataError, match="^/dev/zero is a device"):
         load_folds("/dev/zero", np.array([0, 1]))
+
+
+# --- folds by several or real targets ------------------------------------------------------------------------------
+
+
+def sizes_of(folds):
+    return [len(part) for part in folds.indices]
+
+
+def test_folds_of_classes_are_those_of_earlier_versions(cuneiform_labels):
+    groups = np.arange(267) // 2
+    for options, digest in (({}, "2bced987c9b1"), ({"groups": groups, "repeats": 2}, "ff248bb60014")):
+        folds = make_folds(cuneiform_labels, 10, seed=3, **options)
+        assert (
+            hashlib.sha256(repr([part.tolist() for part in folds.indices]).encode()).hexdigest()[:12]
+            == digest
+        )
+
+
+def test_a_real_target_is_stratified_by_its_deciles():
+    values = np.random.default_rng(0).lognormal(size=(203, 1))
+    folds = make_folds(values, 10, seed=1)
+    assert sorted(np.concatenate(folds.indices)) == list(range(203)) and set(sizes_of(folds)) == {20, 21}
+    decile = np.argsort(np.argsort(values[:, 0])) * 10 // 203
+    counts = np.array([np.bincount(decile[part], minlength=10) for part in folds.indices])
+    assert counts.min() >= 1 and counts.max() <= 3  # two each, but for graphs at the edges of deciles
+
+
+def several_labels(graphs=400, seed=0):
+    """Twelve targets of 2 to 50 % positives, a fifth of them missing."""
+    generator = np.random.default_rng(seed)
+    labels = (generator.random((graphs, 12)) < np.geomspace(0.02, 0.5, 12)).astype(float)
+    labels[generator.random(labels.shape) < 0.2] = np.nan
+    return labels
+
+
+def positives(labels, folds):
+    return np.array([(labels[part] == 1).sum(axis=0) for part in folds.indices])
+
+
+def test_several_targets_are_stratified_jointly():
+    labels = several_labels()
+    folds = make_folds(labels, 5, seed=2)
+    assert sorted(np.concatenate(folds.indices)) == list(range(400)) and set(sizes_of(folds)) == {80}
+    spread = np.ptp(positives(labels, folds), axis=0)
+    random = [
+        np.ptp(positives(labels, make_folds(np.zeros(400, dtype=int), 5, s)), axis=0) for s in range(20)
+    ]
+    assert spread[:8].max() <= 1 and spread.sum() < np.sum(random, axis=1).min() / 2  # rare labels come first
+    rare = np.nansum(labels, axis=0).argmin()
+    assert positives(labels, folds)[:, rare].min() >= 1
+    known = np.array([(~np.isnan(labels[part])).sum(axis=0) for part in folds.indices])
+    assert np.ptp(known, axis=0).max() <= 15
+
+
+def test_several_real_targets_are_stratified_jointly():
+    values = np.random.default_rng(0).normal(size=(300, 3))
+    values[:40, 1] = np.nan
+    folds = make_folds(values, 5, seed=0)
+    means = np.array([np.nanmean(values[part], axis=0) for part in folds.indices])
+    random = [make_folds(np.zeros(300, dtype=int), 5, seed) for seed in range(20)]
+    spreads = [np.ptp([np.nanmean(values[part], axis=0) for part in one.indices], axis=0) for one in random]
+    assert set(sizes_of(folds)) == {60} and np.ptp(means, axis=0).sum() < 0.7 * np.sum(spreads, axis=1).mean()
+
+
+def test_groups_stay_together_when_several_targets_are_stratified():
+    labels = several_labels()
+    groups = np.random.default_rng(1).integers(0, 150, 400)
+    groups[:70] = 7  # nearly a fold
+    folds = make_folds(labels, 5, seed=1, groups=groups)
+    assert sorted(np.concatenate(folds.indices)) == list(range(400))
+    assert sum(len(set(groups[part])) for part in folds.indices) == len(set(groups))
+    assert max(sizes_of(folds)) - min(sizes_of(folds)) <= 4
+    assert np.ptp(positives(labels, folds), axis=0)[:5].max() <= 2
+
+
+def test_seed_and_repetitions_of_several_targets():
+    labels = several_labels()
+    one, same, other = (make_folds(labels, 5, seed, repeats=2) for seed in (1, 1, 2))
+    assert all(map(np.array_equal, one.indices, same.indices))
+    assert not any(map(np.array_equal, one.indices, other.indices))
+    assert not any(map(np.array_equal, one.indices[:5], one.indices[5:]))
+
+
+def test_graphs_without_any_label_are_distributed_too():
+    labels = several_labels()
+    labels[::3] = np.nan
+    folds = make_folds(labels, 7, seed=0)
+    assert sorted(np.concatenate(folds.indices)) == list(range(400)) and set(sizes_of(folds)) == {57, 58}
+
+
+# --- the scaffold split of DeepChem and OGB -------------------------------------------------------------------------
+
+
+def test_groups_by_decreasing_size_fill_training_validation_and_test():
+    groups = np.array([0, 1, 2, 2, 3, 3, 3, 3, 3, 3])  # of six, two, one and one
+    folds = split_by_group_size(groups, np.zeros(10, dtype=int))
+    split = folds.split(0, validation=True)
+    assert folds.fixed and split.train.tolist() == [2, 3, 4, 5, 6, 7, 8, 9]
+    # Of two groups of one size, the later comes first.
+    assert split.validation.tolist() == [1] and split.test.tolist() == [0]
+
+
+def test_a_group_that_exceeds_the_training_set_is_passed_over():
+    groups = np.repeat(np.arange(7), [7, 4, 3, 2, 2, 1, 1])  # 20 graphs: 16, 2, 2
+    split = split_by_group_size(groups, np.zeros(20, dtype=int)).split(0, validation=True)
+    parts = [sorted(set(groups[part].tolist())) for part in (split.train, split.validation, split.test)]
+    assert parts == [[0, 1, 2, 4], [3], [5, 6]]
+
+
+def test_the_split_equals_its_definition_on_random_groups():
+    generator = np.random.default_rng(0)
+    for _ in range(50):
+        groups = generator.integers(0, 60, 200)
+        sets = {}
+        for graph, group in enumerate(groups.tolist()):
+            sets.setdefault(group, []).append(graph)
+        train, validation, test = [], [], []
+        for one in sorted(sets.values(), key=lambda one: (-len(one), -min(one))):
+            if len(train) + len(one) > 0.8 * 200:
+                (test if len(train) + len(validation) + len(one) > 0.9 * 200 else validation).extend(one)
+            else:
+                train.extend(one)
+        split = split_by_group_size(groups, np.zeros(200, dtype=int)).split(0, validation=True)
+        assert (split.train.tolist(), split.validation.tolist(), split.test.tolist()) == (
+            *(sorted(part) for part in (train, validation, test)),
+        )
+
+
+def test_one_scaffold_alone_cannot_be_split():
+    with pytest.raises(ConfigError, match="has 9 of 10 molecules, which leaves the test set empty"):
+        split_by_group_size(np.array([0] * 9 + [1]), np.zeros(10, dtype=int))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from egin_dgl.data import load_tu
 from egin_dgl.data.arrays import GraphArrays, RawColumns, arrange_edges
 from egin_dgl.data.readers.search_path import find_raw
 from egin_dgl.data.readers.tu import read_tu
@@ -127,10 +128,33 @@ def test_labels_are_optional_for_prediction(read):
     assert arrays.targets is None and arrays.graphs == 2
 
 
+def test_graph_attributes_are_the_targets_of_a_regression(read):
+    arrays = read(GOOD | {"graph_attributes": "0.5, 3\nnan, -1e-3\n"}, task="regression")
+    assert arrays.targets.tolist() == [[0.5, 3.0], [None, -1e-3]] and arrays.task == "regression"
+    assert arrays.target_names == ("attribute0", "attribute1")
+
+
+def test_graph_labels_come_before_attributes_unless_there_are_none(read, tmp_path):
+    both = GOOD | {"graph_attributes": "0.5\n1.5\n"}
+    arrays = read(both)
+    assert arrays.targets.tolist() == [[1], [-1]] and arrays.task == "multiclass"
+    (tmp_path / "T" / "T_graph_labels.txt").unlink()
+    data = load_tu("T", tmp_path, url=None, cache=False)
+    assert data.info.task == "regression" and data.labels.tolist() == [[0.5], [1.5]]
+
+
 BAD = {
     "no edges file": ({"A": None}, "T_A.txt is missing"),
     "no indicator": ({"graph_indicator": None}, "T_graph_indicator.txt is missing"),
     "no labels": ({"graph_labels": None}, "T_graph_labels.txt is missing"),
+    "too few attributes": (
+        {"graph_labels": None, "graph_attributes": "0.5\n"},
+        "T_graph_indicator.txt, line 4: graph id 2, but the file of graph attributes has only 1 rows",
+    ),
+    "infinite attribute": (
+        {"graph_labels": None, "graph_attributes": "0.5\ninf\n"},
+        "T_graph_attributes.txt, line 2: inf where a finite number is needed",
+    ),
     "empty edges": ({"A": ""}, "T_A.txt is empty"),
     "empty optional": ({"node_labels": " \n\n"}, "T_node_labels.txt is empty"),
     "word": ({"A": "1, 2\n2, x\n"}, "T_A.txt, line 2: 'x' is not a number"),

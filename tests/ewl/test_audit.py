@@ -18,9 +18,9 @@ from egin_dgl.ewl.refinement import refine_at_most
     ("name", "key", "plain", "edged"),
     [
         ("MUTAG", "graphs", 175, 188),
-        ("ER_MD", "ceiling", 0.865, 1.000),
-        ("COX2_MD", "ceiling", 0.901, 1.000),
-        ("PTC_MR", "ceiling", 0.991, 0.994),
+        ("ER_MD", "bound", 0.865, 1.000),
+        ("COX2_MD", "bound", 0.901, 1.000),
+        ("PTC_MR", "bound", 0.991, 0.994),
     ],
 )
 def test_known_values(name, key, plain, edged, dataset):
@@ -32,12 +32,12 @@ def test_known_values(name, key, plain, edged, dataset):
         assert all(
             a.colors <= b.colors and a.graphs <= b.graphs for a, b in zip(levels, levels[1:], strict=False)
         )
-        assert all(a.ceiling <= b.ceiling for a, b in zip(levels, levels[1:], strict=False))
+        assert all(a.bound <= b.bound for a, b in zip(levels, levels[1:], strict=False))
 
 
 def test_bonds_need_edges():
     found = audit(bonds(graphs=80), depth=3)
-    assert found.level("1-wl", 3).ceiling == 0.5 and found.level("e-wl", 3).ceiling == 1.0
+    assert found.level("1-wl", 3).bound == 0.5 and found.level("e-wl", 3).bound == 1.0
     assert found.duplicates and not found.opposite
 
 
@@ -53,7 +53,7 @@ def test_duplicates_opposite_labels_and_leaks():
     )
     assert found.duplicates == ((0, 2, 4), (1, 3)) and found.opposite == ((0, 2, 4),)
     assert list(found.leaks) == [((0, 0), (2, 2), (4, 0))] and found.leaking_graphs == 3
-    assert found.level("e-wl", 2).ceiling == pytest.approx(4 / 5)
+    assert found.level("e-wl", 2).bound == pytest.approx(4 / 5)
     record = json.loads(json.dumps(found.to_dict()))
     assert record["duplicates"] == [[0, 2, 4], [1, 3]] and record["leaks"] == [[[0, 0], [2, 2], [4, 0]]]
     assert duplicate_groups([triangle, other, turned, other, triangle]).tolist() == [0, 1, 0, 1, 0]
@@ -79,12 +79,12 @@ def test_duplicates_of_a_real_set(dataset):
 def test_unknown_labels_do_not_count():
     data = bonds(graphs=8)
     half = replace(data, labels=torch.tensor([0, -1] * 4))
-    assert audit(half, depth=1).level("1-wl", 1).ceiling == 1.0
+    assert audit(half, depth=1).level("1-wl", 1).bound == 1.0
     unknown = replace(data, labels=torch.full((8,), -1))
-    assert audit(unknown, depth=1).level("1-wl", 1).ceiling is None
+    assert audit(unknown, depth=1).level("1-wl", 1).bound is None
     with pytest.raises(DataError, match="fold 0 has a graph outside"):
         audit(data, depth=1, folds=[[99]])
-    with pytest.raises(DataError, match="one class for each"):
+    with pytest.raises(DataError, match="one class, or one row of targets, for each"):
         audit(data, depth=1, labels=[1, 2])
 
 

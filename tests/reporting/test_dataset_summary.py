@@ -3,13 +3,22 @@
 import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 
 from egin_dgl.data import bonds
 from egin_dgl.ewl import audit
-from egin_dgl.reporting.dataset_summary import audit_hints, audit_table, data_line, format_bound, hints
+from egin_dgl.reporting.dataset_summary import (
+    audit_hints,
+    audit_table,
+    data_line,
+    duplicates_line,
+    format_bound,
+    hints,
+    target_table,
+)
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +96,24 @@ def test_only_a_bound_of_1_reads_100():
     assert [format_bound(value) for value in (1.0, 0.9995, 0.99996, 0.995, None)] == [
         *("100.0", "99.95", "99.996", "99.5", "")
     ]
+
+
+def shown(table, width=60):
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
+    return console.file.getvalue()
+
+
+def test_bounds_of_other_tasks(plain):
+    graphs, values = [plain[i][0] for i in range(4)], np.array([[1.0, 2], [3, 2], [5, 2], [7, np.nan]])
+    found = audit(graphs, labels=values, depth=1)
+    text = shown(audit_table(found))
+    assert "minimum mean rmse" in text and "min," in text and "…" not in text
+    assert f"{found.level('e-wl', 1).bound:.3g}" in text
+    rows = shown(target_table(found)).splitlines()
+    assert rows[-1].split() == ["1", "0", "0"] and "groups have different targets" in duplicates_line(found)
+    assert [format_bound(value, "rmse") for value in (0.0, 1e-9, 2.08, None)] == ["0", "1e-09", "2.08", ""]
+    assert "maximum mean auroc" in shown(audit_table(audit(graphs, labels=(values > 4) * 1.0, depth=1)))
 
 
 def test_audit_table_fits_60_columns(plain):

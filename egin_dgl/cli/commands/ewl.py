@@ -1,6 +1,6 @@
 """Colour refinement on the command line:
 
-egin ewl audit dataset=mutag            upper bounds of accuracy by 1-WL and E-WL; duplicates
+egin ewl audit dataset=mutag            bounds on scores by 1-WL and E-WL; duplicates
 egin ewl compare dataset=ptc_mr 3 17    are two graphs distinguished, at which depth, by which colours
 egin ewl draw dataset=mutag 3           a picture of a graph coloured by refinement depth
 """
@@ -52,7 +52,13 @@ def load_datasets(overrides: list[str]) -> Iterator["GraphDataset"]:
 def run_audit(dataset, numbers, options) -> None:
     from egin_dgl.data.splits import load_folds
     from egin_dgl.ewl import audit
-    from egin_dgl.reporting.dataset_summary import audit_hints, audit_table, data_line, duplicates_line
+    from egin_dgl.reporting.dataset_summary import (
+        audit_hints,
+        audit_table,
+        data_line,
+        duplicates_line,
+        target_table,
+    )
     from egin_dgl.terminal import make_console
 
     folds = load_folds(options.folds, dataset.labels.numpy(), dataset.info.name) if options.folds else None
@@ -71,6 +77,8 @@ def run_audit(dataset, numbers, options) -> None:
     for line in (data_line(dataset), *audit_hints(result, dataset, not options.no_attributes)):
         console.print(line, soft_wrap=True, highlight=False)
     console.print(audit_table(result))
+    if len(result.targets) > 1:
+        console.print(target_table(result))
     console.print(duplicates_line(result), soft_wrap=True)
 
 

@@ -12,8 +12,8 @@ from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import ColumnSelection, Selections, select_columns, stack_columns
+from egin_dgl.data.readers.raw_targets import Target, read_targets
 from egin_dgl.data.readers.tables import Table, parse_strings, read_table
-from egin_dgl.data.targets import Target, read_targets
 from egin_dgl.errors import DataError
 from egin_dgl.options import Name, TaskOption
 

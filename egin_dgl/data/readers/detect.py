@@ -46,7 +46,7 @@ def open_graphs(
         name, root = _tu_name(path)
         if (raw := read_local(root, name, "local files")) is None:
             raise DataError(f"{path} has no files of a TU dataset called {name}")
-        arrays = read_tu(raw, need_labels=False)
+        arrays = read_tu(raw, need_labels=False, **given("task"))
     yield from arrays.chunks(chunk_size)
 
 

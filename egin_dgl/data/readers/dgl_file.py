@@ -16,7 +16,7 @@ from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import Selections, select_columns
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
 from egin_dgl.data.readers.raw_files import GIB
-from egin_dgl.data.targets import find_tensor
+from egin_dgl.data.readers.raw_targets import find_tensor
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
 from egin_dgl.options import Name, TaskOption

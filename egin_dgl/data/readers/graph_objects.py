@@ -18,7 +18,7 @@ from egin_dgl.data.readers.columns import (
     stack_columns,
     to_numpy,
 )
-from egin_dgl.data.targets import all_classes, targets_of_objects
+from egin_dgl.data.readers.raw_targets import all_classes, targets_of_objects
 from egin_dgl.errors import DataError
 
 # Fields of PyG's Data that are read by default; Data does not record which fields belong to nodes.

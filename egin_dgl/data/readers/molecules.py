@@ -96,8 +96,11 @@ def parse_smiles(smiles: str) -> Any:
     return molecule
 
 
-def scaffold_groups(smiles: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
-    """Number of each molecule's Bemis-Murcko scaffold (G,), and the scaffolds; each acyclic molecule has its own."""
+def scaffold_groups(smiles: tuple[str, ...], acyclic: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Number of each molecule's Bemis-Murcko scaffold (G,), and the scaffolds.
+
+    Each acyclic molecule has its own; if `acyclic`, they all have the same, "", as in DeepChem and OGB.
+    """
     Chem, _, MurckoScaffold = import_rdkit()
     known: dict[str, int] = {}
     groups = []
@@ -105,5 +108,6 @@ def scaffold_groups(smiles: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
         molecule = parse_smiles(text)
         with rdkit_errors(text):
             scaffold = Chem.MolToSmiles(MurckoScaffold.GetScaffoldForMol(molecule), isomericSmiles=False)
-            groups.append(known.setdefault(scaffold or Chem.MolToSmiles(molecule), len(known)))
+            name = scaffold if scaffold or acyclic else Chem.MolToSmiles(molecule)
+            groups.append(known.setdefault(name, len(known)))
     return np.array(groups), list(known)

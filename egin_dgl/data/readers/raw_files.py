@@ -11,8 +11,10 @@ from pathlib import Path
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
 
-REQUIRED = ("A", "graph_indicator", "graph_labels")
+REQUIRED = ("A", "graph_indicator")
+TARGETS = ("graph_labels", "graph_attributes")  # at least one of them
 OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
+SUFFIXES = (*REQUIRED, *TARGETS, *OPTIONAL)
 GIB = 1 << 30
 MAX_BYTES = 4 * GIB  # of the files of a dataset
 # Tables of numbers compress to a fifth or a tenth; small archives may have any ratio. Parsing takes ten times the memory.
@@ -45,7 +47,7 @@ class RawFiles:
 def read_local(root: Path, name: str, kind: str) -> RawFiles | None:
     """Read NAME/, NAME/raw/ or NAME.zip in a directory, if there is one; `kind` of directory, for people."""
     for directory in (root / name, root / name / "raw"):
-        files = {suffix: directory / f"{name}_{suffix}.txt" for suffix in REQUIRED + OPTIONAL}
+        files = {suffix: directory / f"{name}_{suffix}.txt" for suffix in SUFFIXES}
         try:
             found = {suffix: regular_file(file) for suffix, file in files.items() if file.exists()}
             if (size := sum(file.stat().st_size for file in found.values())) > MAX_BYTES:
@@ -71,7 +73,7 @@ def read_zip(archive: Path, name: str, origin: str, max_bytes: int = MAX_BYTES) 
                 if parts[0] == "" or ".." in parts or ":" in parts[0]:
                     raise DataError(f"{archive} has the unsafe member {member!r}; do not use this file")
             for directory in (f"{name}/", "", f"{name}/raw/"):
-                names = {suffix: f"{directory}{name}_{suffix}.txt" for suffix in REQUIRED + OPTIONAL}
+                names = {suffix: f"{directory}{name}_{suffix}.txt" for suffix in SUFFIXES}
                 wanted = {suffix: members[file] for suffix, file in names.items() if file in members}
                 if not wanted:
                     continue

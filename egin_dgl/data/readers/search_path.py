@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from egin_dgl.data.readers.raw_files import GIB, REQUIRED, RawFiles, read_local, read_zip
+from egin_dgl.data.readers.raw_files import GIB, REQUIRED, TARGETS, RawFiles, read_local, read_zip
 from egin_dgl.errors import ConfigError, DataError, StorageError
 from egin_dgl.files import atomic_path
 
@@ -110,7 +110,9 @@ def download(
             with atomic_path(target) as temporary:
                 _fetch(source, temporary, timeout, patience, max_bytes)
                 raw = read_zip(temporary, name, f"{target} (downloaded from {source})")
-                if missing := [suffix for suffix in REQUIRED if suffix not in raw.contents]:
+                missing = [suffix for suffix in REQUIRED if suffix not in raw.contents]
+                missing += [] if raw.contents.keys() & set(TARGETS) else TARGETS[:1]
+                if missing:
                     raise DataError(f"the zip has no {name}_{missing[0]}.txt")
             return replace(raw, prefix=raw.prefix.replace(str(temporary), str(target), 1))
         except HTTPError as error:

@@ -1,4 +1,4 @@
-"""A table of molecules as SMILES, whole for training or in chunks for prediction."""
+"""A table of molecules, whole for training or in chunks for prediction."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,9 +10,10 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.graph_objects import concat_graphs
+from egin_dgl.data.readers.molecule_files import read_molecule_chunks
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
-from egin_dgl.data.readers.tables import Table, read_chunks, read_table
-from egin_dgl.data.targets import Target, read_targets
+from egin_dgl.data.readers.raw_targets import Target, read_targets
+from egin_dgl.data.readers.tables import Table
 from egin_dgl.errors import DataError, list_first
 from egin_dgl.options import Name, TaskOption, validate_options
 
@@ -32,12 +33,13 @@ def load_smiles(
     name: Name | None = None,
     cache: bool = True,
 ) -> GraphDataset:
-    """Load molecules from a table with a header, delimited by , ; or tab and possibly gzipped. Needs RDKit.
+    """Load molecules from a table with a header, delimited by , ; or tab, or from an SDF file. Needs RDKit.
 
     Args:
-        path: The table.
+        path: The table, or a file that ends in .sdf; possibly gzipped.
         smiles: Column of the SMILES strings.
-        target: Column of the target, or a list of columns; an empty cell is a missing target.
+        target: Column of the target, or a list of columns; an empty cell is a missing target. The columns of an SDF file are its
+            SD properties.
         id: Column of the names; default: the column ``id`` if there is one, else line numbers.
         split_column: Column with train, validation or test, or with fold numbers.
         features: "tu" (atom symbol, bond type) or "rich" (also charge, hydrogens, chirality, rings, …).
@@ -62,9 +64,8 @@ def load_smiles(
     reading = {key: str(value) for key, value in columns.items()}
     source = {"molecules": hash_files(file), "rdkit": rdkit.rdkitVersion, "columns": reading}
     name = name or file.name.split(".")[0] or file.name
-    return prepare(
-        lambda: read_molecules(read_table(file), **columns), name, options, source, str(file), cache
-    )
+    tables = read_molecule_chunks(file, None, smiles, id or "id")
+    return prepare(lambda: read_molecules(next(tables), **columns), name, options, source, str(file), cache)
 
 
 def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
@@ -72,7 +73,7 @@ def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[Graph
     target = columns.get("target", "label")
     targets = [target] if isinstance(target, str) else target
     names = [columns.get("smiles", "smiles"), *targets, columns.get("id")]
-    for table in read_chunks(path, chunk_size):
+    for table in read_molecule_chunks(path, chunk_size, names[0], names[-1] or "id"):
         table = table.renamed(name for name in names if name)
         yield read_molecules(table, **columns, on_invalid="skip", need_labels=False)
 
@@ -102,6 +103,8 @@ def read_molecules(
     rows, molecules, skipped = [], [], []
     for row, text in enumerate(texts):
         try:
+            if row in table.invalid:
+                raise DataError(table.invalid[row])
             molecules.append(read_molecule(text, features))
             rows.append(row)
         except DataError as error:

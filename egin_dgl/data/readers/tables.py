@@ -4,8 +4,9 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -29,6 +30,7 @@ class Table:
     path: Path
     columns: dict[str, np.ndarray]
     lines: np.ndarray
+    invalid: Mapping[int, str] = field(default_factory=dict)  # rows that hold no molecule, with the reason
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -80,9 +82,9 @@ def read_chunks(path: Path, size: int | None) -> Iterator[Table]:
     """
     line = 1  # of the row being read
     try:
-        with _open(path, "rt", "utf-8-sig") as stream:
+        with open_text(path) as stream:
             delimiter = max(DELIMITERS, key=stream.readline().count)
-        with _open(path, "rt", "utf-8-sig") as stream:
+        with open_text(path) as stream:
             reader = csv.reader(stream, delimiter=delimiter, strict=True)
             names = [name.strip() for name in next(reader, [])]
             if not names:
@@ -111,6 +113,14 @@ def read_chunks(path: Path, size: int | None) -> Iterator[Table]:
         unclosed = "unexpected end" in str(error)
         reason = "a quotation mark is never closed" if unclosed else f"not a row of a table ({error})"
         raise DataError(f"{path}, line {line}: {reason}") from None
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """A text file, possibly gzipped; an error while it is read is a `DataError`."""
+    try:
+        with _open(path, "rt", "utf-8-sig") as stream:
+            yield stream
     except UnicodeDecodeError:
         raise DataError(f"{path}{_describe_bad_byte(path)}; save the file as UTF-8") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -1,8 +1,8 @@
 """Datasets in the TU Dortmund format.
 
 A dataset is a set of text tables: one row per directed edge in _A (two node numbers, from 1), one per node in
-_graph_indicator (its graph's number, from 1), one per graph in _graph_labels, and optional tables of labels and
-attributes of nodes and edges with any number of columns.
+_graph_indicator (its graph's number, from 1), one per graph in _graph_labels (its class) or _graph_attributes (its values of
+a regression), and optional tables of labels and attributes of nodes and edges with any number of columns.
 """
 
 import io
@@ -54,7 +54,8 @@ def load_tu(
         root: Directory with NAME/, NAME/raw/ or NAME.zip; default: EGIN_DATA_ROOT. See `find_raw` for the search path.
         url: Where NAME.zip is downloaded from if it is not found; None forbids it.
         edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
-        task: What the targets stand for; see `GraphOptions`.
+        task: What the targets stand for; see `GraphOptions`. The targets are those of _graph_labels, or those of
+            _graph_attributes if task is "regression" or there are no labels.
         expect: Required sizes (graphs, classes, node_dim, edge_dim), to detect other files of the same name.
         cache: Use the cache of prepared datasets.
     """
@@ -63,7 +64,7 @@ def load_tu(
     raw = find_raw(name, root, url)
     try:
         source = {"raw": raw.digest()}
-        dataset = prepare(partial(read_tu, raw), name, options, source, raw.origin, cache)
+        dataset = prepare(partial(read_tu, raw, task), name, options, source, raw.origin, cache)
         _check_sizes(dataset, expect or {}, use_edge_features)
     except DataError as error:
         if raw.cache_file is None:
@@ -84,21 +85,21 @@ def _check_sizes(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_feat
             )
 
 
-def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
+def read_tu(raw: RawFiles, task: TaskOption = "auto", need_labels: bool = True) -> GraphArrays:
     """Parse and validate a dataset; every DataError names file and line.
 
-    `need_labels=False` is for prediction: the _graph_labels file may be missing.
+    `need_labels=False` is for prediction: the file of targets may be missing.
     """
-    graph_ids, ends, labels = _read_table(raw, "graph_indicator")[:, 0], _read_table(raw, "A"), None
-    if need_labels or "graph_labels" in raw.contents:
-        labels = _read_table(raw, "graph_labels")[:, 0]
+    graph_ids, ends = _read_table(raw, "graph_indicator")[:, 0], _read_table(raw, "A")
+    suffix = target_suffix(raw, task)
+    targets = _read_targets(raw, suffix) if need_labels or suffix in raw.contents else None
     nodes, indicator, edges = len(graph_ids), raw.path("graph_indicator"), raw.path("A")
     _raise_if(graph_ids < 1, indicator, "graph id {} is below 1", graph_ids)
     before = np.concatenate([graph_ids[:1], graph_ids[:-1]])
     _raise_if(graph_ids < before, indicator, "graph id {} after {}, ids must not decrease", graph_ids, before)
-    if labels is not None:
-        rows = f"but the file of graph labels has only {len(labels)} rows"
-        _raise_if(graph_ids > len(labels), indicator, f"graph id {{}}, {rows}", graph_ids)
+    if targets is not None:
+        rows = f"but the file of {suffix.replace('_', ' ')} has only {len(targets)} rows"
+        _raise_if(graph_ids > len(targets), indicator, f"graph id {{}}, {rows}", graph_ids)
     outside = np.any((ends < 1) | (ends > nodes), axis=1)
     _raise_if(outside, edges, f"edge {{}}, {{}} is outside the nodes 1 to {nodes}", *ends.T)
     src, dst = np.ascontiguousarray(ends.T) - 1
@@ -111,19 +112,38 @@ def read_tu(raw: RawFiles, need_labels: bool = True) -> GraphArrays:
         src=src,
         dst=dst,
         graphs=len(present),
-        targets=None if labels is None else labels[present - 1, None].astype(object),
-        task="multiclass",  # by definition of the format
+        targets=None if targets is None else targets[present - 1],
+        target_names=target_names(0 if targets is None else targets.shape[1], suffix),
+        task="multiclass" if suffix == "graph_labels" else "regression",  # by definition of the format
         nodes=_columns(raw, "node", nodes, "graph_indicator"),
         edges=_columns(raw, "edge", len(src), "A"),
         ids=tuple(map(str, present.tolist())),
     )
-    total = present[-1] if labels is None else len(labels)
+    total = present[-1] if targets is None else len(targets)
     if total > len(present):
         first = np.setdiff1d(np.arange(1, len(present) + 2), present)[0]
         arrays = arrays.with_warning(
             f"{indicator}: {total - len(present)} of {total} graphs without a node dropped, the first is {first}"
         )
     return arrays
+
+
+def target_suffix(raw: RawFiles, task: TaskOption) -> str:
+    """The table of the targets: attributes are for regression, or for datasets without labels."""
+    attributes = "graph_attributes" in raw.contents and (
+        task == "regression" or "graph_labels" not in raw.contents
+    )
+    return "graph_attributes" if attributes else "graph_labels"
+
+
+def target_names(columns: int, suffix: str) -> tuple[str, ...]:
+    return tuple(f"attribute{i}" for i in range(columns)) if suffix == "graph_attributes" else ("label",)
+
+
+def _read_targets(raw: RawFiles, suffix: str) -> np.ndarray:
+    """(rows, T) integers or real numbers as objects, None where an attribute is NaN."""
+    table = _read_table(raw, suffix)
+    return np.where(np.isnan(table), None, table.astype(object))
 
 
 def _columns(raw: RawFiles, owner: str, rows: int, rows_of: str) -> RawColumns:
@@ -142,7 +162,8 @@ def _read_table(raw: RawFiles, suffix: str) -> np.ndarray:
     """A table of attributes as float64, any other as int64."""
     path, data = raw.path(suffix), raw.contents.get(suffix)
     if data is None:
-        raise DataError(f"{path} is missing; a dataset needs _A, _graph_indicator and _graph_labels")
+        needed = "_A, _graph_indicator and _graph_labels or _graph_attributes"
+        raise DataError(f"{path} is missing; a dataset needs {needed}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -166,7 +187,8 @@ def _read_table(raw: RawFiles, suffix: str) -> np.ndarray:
         # 2^53 itself is invalid, as 2^53 + 1 is parsed as it.
         wrong, needed = ~(np.abs(table) < MAX_EXACT) | (table != np.floor(table)), "an integer below 2^53"
     else:
-        wrong, needed = ~(np.abs(table) <= MAX_FLOAT), "a finite number"
+        missing = np.isnan(table) & (suffix == "graph_attributes")
+        wrong, needed = ~(np.abs(table) <= MAX_FLOAT) & ~missing, "a finite number"
     for column, in_column in zip(table.T, wrong.T, strict=True):
         _raise_if(in_column, path, f"{{}} where {needed} is needed", column)
     return table.astype(np.int64) if is_integer else table

@@ -133,6 +133,8 @@ def split_text(settings: dict) -> str:
         return f"split by the column {column!r}"
     if cv.get("folds_file"):
         return f"folds of {cv['folds_file']}"
+    if cv.get("split_by") == "scaffold_size":
+        return "one split: scaffolds by decreasing size fill the training, validation and test set"
     kept = {"scaffolds": cv.get("split_by"), "duplicates": cv.get("group_duplicates")}
     together = " and ".join(name for name, keep in kept.items() if keep)
     return f"{cv['k']} folds" + (f" that keep {together} together" if together else "")
