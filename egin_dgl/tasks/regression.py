@@ -37,6 +37,8 @@ class Regression(Task):
     losses = ("auto", "mse", "mae", "huber")
     baseline = "mean of training set"
     has_probabilities = False
+    evidence_name = "value"
+    conformal_name = "prediction intervals"
 
     mean: Tensor  # (T,) float64
     std: Tensor
@@ -70,6 +72,33 @@ class Regression(Task):
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
         return logits.double()
+
+    @classmethod
+    def to_logits(cls, prediction: Tensor) -> Tensor:
+        return prediction
+
+    @classmethod
+    def evidence(cls, logits: Tensor, output: int, temperature: float | None = None) -> Tensor:
+        return logits[:, output].double()
+
+    @classmethod
+    def describe(cls, name: str, value: float) -> str:
+        return f"{name} = {value:.4g}"
+
+    @classmethod
+    def nonconformity(cls, prediction: Tensor, labels: Tensor) -> Tensor:
+        """|ŷ − y|."""
+        return (prediction - labels).abs()
+
+    @classmethod
+    def conformal_columns(cls, prediction: Tensor, quantiles: Tensor, info: DatasetInfo) -> dict[str, list]:
+        """ŷ ± q."""
+        ends = (prediction - quantiles, prediction + quantiles)
+        columns = [
+            zip(per_target(name, info), end.T.tolist(), strict=True)
+            for name, end in zip(("low", "high"), ends, strict=True)
+        ]
+        return {name: values for pair in zip(*columns, strict=True) for name, values in pair}
 
     @classmethod
     def decide(cls, logits: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from egin_dgl.errors import ConfigError, did_you_mean
 from egin_dgl.evaluation.metrics import Metric, Metrics
 from egin_dgl.options import Loss
 
+SMALLEST = 1e-300  # of a probability whose logarithm is taken
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -30,6 +32,8 @@ class Task:
     losses: ClassVar[tuple[Loss, ...]] = ("auto",)  # valid values of `trainer.loss`
     baseline: ClassVar[str]  # name of the best constant prediction
     has_probabilities: ClassVar[bool] = True  # predictions are probabilities, which a temperature calibrates
+    evidence_name: ClassVar[str] = "log-odds"  # what `evidence` returns
+    conformal_name: ClassVar[str] = "label sets"
 
     @classmethod
     def main(cls) -> Metric:
@@ -65,6 +69,31 @@ class Task:
         raise NotImplementedError
 
     @classmethod
+    def to_logits(cls, prediction: Tensor) -> Tensor:
+        """Decoded outputs for which `predict` returns this, such as a mean over models."""
+        raise NotImplementedError
+
+    @classmethod
+    def evidence(cls, logits: Tensor, output: int, temperature: float | None = None) -> Tensor:
+        """What an explanation explains, (B,): the log-odds of a class or label, or a value."""
+        raise NotImplementedError
+
+    @classmethod
+    def describe(cls, name: str, value: float) -> str:
+        """A prediction of one class or target, for people."""
+        return f"{name}, p = {value:.3f}"
+
+    @classmethod
+    def nonconformity(cls, prediction: Tensor, labels: Tensor) -> Tensor:
+        """Scores (B, T) of what `predict` returned and labels, small where they agree, NaN where a label is unknown."""
+        raise NotImplementedError
+
+    @classmethod
+    def conformal_columns(cls, prediction: Tensor, quantiles: Tensor, info: DatasetInfo) -> dict[str, list]:
+        """Everything whose score is at most the quantile (T,) of its target: columns of intervals or label sets."""
+        raise NotImplementedError
+
+    @classmethod
     def decide(cls, logits: Tensor) -> Tensor:
         """The predicted class (B,), labels (B, T) or values (B, T) of decoded outputs."""
         raise NotImplementedError
@@ -78,6 +107,11 @@ class Task:
     def columns(cls, info: DatasetInfo) -> tuple[list[str], list[str]]:
         """Names of the columns of a table of predictions: of the true targets, and of the predictions."""
         raise NotImplementedError
+
+    @classmethod
+    def frame_columns(cls, prediction: Tensor, info: DatasetInfo) -> dict[str, list]:
+        """What `predict` returned, by the names of `columns`."""
+        return dict(zip(cls.columns(info)[1], prediction.T.tolist(), strict=True))
 
     @classmethod
     def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:
@@ -114,6 +148,17 @@ def per_target(prefix: str, info: DatasetInfo) -> list[str]:
     """Names of columns, one per target: the prefix alone for a single target."""
     names = info.target_names
     return [prefix] if len(names) == 1 else [f"{prefix}_{name}" for name in names]
+
+
+def set_scores(probabilities: Tensor) -> Tensor:
+    """1 − p of each of the last dimension's entries, 0 of the most probable, the first of equals."""
+    best = probabilities.argmax(dim=-1, keepdim=True)
+    return (1 - probabilities).scatter(-1, best, 0.0)
+
+
+def join_members(members: Tensor, names: Sequence[str]) -> list[str]:
+    """The names of the members of each row of a mask (B, names), joined by |."""
+    return ["|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members.tolist()]
 
 
 def format_numbers(values: Tensor) -> list[str]:
