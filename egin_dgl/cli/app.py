@@ -23,7 +23,7 @@ from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.tasks import TASKS
-from egin_dgl.tasks.task import baseline_score
+from egin_dgl.tasks.task import baseline_score, score_predictions
 from egin_dgl.terminal import make_console
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.resources import CpuBudget, cores
@@ -76,6 +76,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     from egin_dgl.reporting.one_run.publish import publish  # see PUBLISH_MODULE
 
     task = TASKS[dataset.info.task]
+    predictions = list(test_predictions(results, splits))
     summary = {
         **summary_head(experiment, results[0], start),
         "task": dataset.info.task,
@@ -84,8 +85,9 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
         **summarize(results, task.metrics, folds.k, settings["cv"]["validation"]),
+        "conformal": score_predictions(task, predictions, folds.k),
     }
-    run.save_predictions(test_predictions(results, splits), dataset.names, dataset.info)
+    run.save_predictions(predictions, dataset.names, dataset.info)
     publish(
         run, summary, result_settings(settings), results, dataset.info, settings.get("fold_curves", False)
     )

@@ -49,6 +49,11 @@ class DatasetInfo:
         """Number of outputs of a model: one per class, or one per target."""
         return self.classes or len(self.target_names)
 
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the classes, or of the targets."""
+        return self.class_names if self.classes else self.target_names
+
     @classmethod
     def from_dict(cls, record: dict) -> "DatasetInfo":
         """Restore what `dataclasses.asdict` returned; JSON turns its tuples into lists."""

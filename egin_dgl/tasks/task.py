@@ -11,7 +11,9 @@ from typing_extensions import Self
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import ConfigError, did_you_mean
+from egin_dgl.evaluation.conformal import summarize_conformal
 from egin_dgl.evaluation.metrics import Metric, Metrics
+from egin_dgl.evaluation.summary import Prediction
 from egin_dgl.options import Loss
 
 SMALLEST = 1e-300  # of a probability whose logarithm is taken
@@ -144,6 +146,13 @@ def baseline_score(
     return sum(defined) / len(defined) if defined else None
 
 
+def score_predictions(task: type[Task], predictions: Sequence[Prediction], k: int) -> dict:
+    """The conformal scores of test graphs, as `summarize_conformal` records them; `k` is the number of folds of a repeat."""
+    values = torch.stack([task.predict(row.logits, row.temperature) for row in predictions])
+    scores = task.nonconformity(values, torch.stack([row.label for row in predictions]))
+    return summarize_conformal(scores, torch.tensor([row.fold for row in predictions]), k)
+
+
 def per_target(prefix: str, info: DatasetInfo) -> list[str]:
     """Names of columns, one per target: the prefix alone for a single target."""
     names = info.target_names
@@ -158,7 +167,9 @@ def set_scores(probabilities: Tensor) -> Tensor:
 
 def join_members(members: Tensor, names: Sequence[str]) -> list[str]:
     """The names of the members of each row of a mask (B, names), joined by |."""
-    return ["|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members.tolist()]
+    return [
+        "|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members.tolist()
+    ]
 
 
 def format_numbers(values: Tensor) -> list[str]:
