@@ -91,6 +91,7 @@ class GraphDataset:
     skipped: tuple[
         str, ...
     ] = ()  # entries of the source that could not be read, each with its place and reason
+    weights: torch.Tensor | None = None  # (G,) of the graphs in the training loss; None: equal
 
     @classmethod
     def from_graphs(

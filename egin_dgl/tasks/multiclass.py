@@ -32,8 +32,15 @@ class Multiclass(Task):
     ) -> "Multiclass":
         return cls(balanced_class_weights(labels, info.classes) if balanced else None)
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
-        return cross_entropy(outputs, labels, self.weights if weighted else None)
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
+        weights = self.weights if weighted else None
+        if graph_weights is None:
+            return cross_entropy(outputs, labels, weights)
+        losses = cross_entropy(outputs, labels, weights, reduction="none")
+        shares = graph_weights.to(losses.dtype) * (1.0 if weights is None else weights[labels])
+        return (losses * graph_weights.to(losses.dtype)).sum() / shares.sum().clamp(min=1e-30)
 
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:

@@ -34,13 +34,15 @@ class Multilabel(Task):
     ) -> "Multilabel":
         return cls(balanced_label_weights(labels) if balanced else None)
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
         known = ~labels.isnan()
         truth = torch.where(known, labels, 0.0).to(outputs.dtype)
         losses = binary_cross_entropy_with_logits(outputs, truth, reduction="none")
         if weighted and self.weights is not None:
             losses = losses * torch.where(truth > 0, self.weights[1], self.weights[0]).to(losses.dtype)
-        return masked_mean(losses, known)
+        return masked_mean(losses, known, graph_weights)
 
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:

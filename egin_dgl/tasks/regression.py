@@ -53,10 +53,12 @@ class Regression(Task):
         # A target that is constant, or has no value, in the training set: its std is rounding noise or NaN.
         return cls(mean, torch.where(std > 1e-9 * mean.abs(), std, 1.0), loss)
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
         known = ~labels.isnan()
         truth = torch.where(known, (labels - self.mean) / self.std, 0.0).to(outputs.dtype)
-        return masked_mean(LOSSES[self.kind](outputs, truth, reduction="none"), known)
+        return masked_mean(LOSSES[self.kind](outputs, truth, reduction="none"), known, graph_weights)
 
     def decode(self, outputs: Tensor) -> Tensor:
         return self.mean.to(outputs.device) + self.std.to(outputs.device) * outputs.double()

@@ -57,8 +57,13 @@ class Task:
         """The task of a fold, fitted to its training labels; `balanced` weights classes by their frequency."""
         raise NotImplementedError
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
-        """Mean loss over the known labels, a scalar; `weighted` by the weights of classes, if any, as in training."""
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
+        """Mean loss over the known labels, a scalar; `weighted` by the weights of classes, if any, as in training.
+
+        `graph_weights` (B,) make it a weighted mean over graphs.
+        """
         raise NotImplementedError
 
     def decode(self, outputs: Tensor) -> Tensor:
@@ -177,9 +182,12 @@ def format_numbers(values: Tensor) -> list[str]:
     return ["" if value != value else f"{value:.6g}" for value in values.reshape(-1).tolist()]
 
 
-def masked_mean(values: Tensor, known: Tensor) -> Tensor:
-    """Mean of the entries that are known; 0, with a gradient of 0, if there is none."""
-    return torch.where(known, values, 0.0).sum() / known.sum().clamp(min=1)
+def masked_mean(values: Tensor, known: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of the entries (B, T) that are known; 0, with a gradient of 0, if there is none. `weights` (B,) are of the rows."""
+    if weights is None:
+        return torch.where(known, values, 0.0).sum() / known.sum().clamp(min=1)
+    shares = known * weights[:, None].to(values.dtype)
+    return (torch.where(known, values, 0.0) * shares).sum() / shares.sum().clamp(min=1e-30)
 
 
 def names_of(numbers: Sequence[int], names: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ pytest.importorskip("rdkit")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["cv.k=3", "trainer.epochs=6", "model.hidden_dim=8", "model.num_layers=1"]
-TARGETS = {"regression": "size", "multilabel": "[has_n,ring]"}
+TARGETS = {"regression": "size", "multilabel": "[has_n,long]"}
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def table(tmp_path_factory):
     made = []
     for number, row in enumerate(rows):
         text = row["smiles"]
-        labels = {"has_n": int("N" in text.upper()), "ring": int("1" in text), "size": len(text) + 0.5}
-        made.append({"id": row["id"], "smiles": text, **labels} | ({"ring": ""} if number % 5 == 0 else {}))
+        labels = {"has_n": int("N" in text.upper()), "long": int(len(text) > 24), "size": len(text) + 0.5}
+        made.append({"id": row["id"], "smiles": text, **labels} | ({"long": ""} if number % 5 == 0 else {}))
     pd.DataFrame(made).to_csv(path, index=False)
     return path
 
@@ -66,24 +66,24 @@ def test_a_regression_has_values_intervals_and_metrics(runs, table, tmp_path, sc
 def test_several_labels_have_sets_and_metrics_of_each(runs, table, tmp_path, script):
     done = script("predict", f"run={runs['multilabel']}", f"input={table}", "level=0.8", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = pd.read_csv(tmp_path / "targets_predictions.csv", dtype={"set_has_n": str, "set_ring": str})
-    for target in ("has_n", "ring"):
+    found = pd.read_csv(tmp_path / "targets_predictions.csv", dtype={"set_has_n": str, "set_long": str})
+    for target in ("has_n", "long"):
         assert set(found[f"set_{target}"]) <= {"0", "1", "0|1"}
         known = found[found[target].notna()]
         value = roc_auc_score(known[target], known[f"p_{target}"])
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"  {target} (")]
         assert f"({len(known)}): auroc {value:.3f}" in line
     without = load_run(runs["multilabel"], level=None, folds=0).predict(["CCO", "C1CC", None])
-    assert list(without) == ["smiles", "p_has_n", "p_ring", "reason"]
+    assert list(without) == ["smiles", "p_has_n", "p_long", "reason"]
     assert without["p_has_n"].isna().tolist() == [False, True, True]
     assert without["reason"].astype(bool).tolist() == [False, True, True]
 
 
 def test_one_target_is_explained(runs):
     run = load_run(runs["multilabel"])
-    with pytest.raises(ConfigError, match="predicts 2 targets: choose one with target=NAME of has_n, ring"):
+    with pytest.raises(ConfigError, match="predicts 2 targets: choose one with target=NAME of has_n, long"):
         run.explain("CCO")
-    with pytest.raises(ConfigError, match="no target 'has_x'; valid: has_n, ring"):
+    with pytest.raises(ConfigError, match="no target 'has_x'; valid: has_n, long"):
         run.explain("CCO", target="has_x")
     found = run.explain(["CCO", "CCN"], target="has_n")
     assert set(found["graph"]) == {"0", "1"} and len(found) == 2 * (3 + 2)
