@@ -1,7 +1,8 @@
-"""The Python interface: a scikit-learn classifier, and trained runs."""
+"""The Python interface: a scikit-learn classifier and regressor, and trained runs."""
 
 import egin_dgl.with_dgl  # noqa: F401
-from egin_dgl.api.estimator import EGINClassifier
+from egin_dgl.api.classifier import EGINClassifier
+from egin_dgl.api.regressor import EGINRegressor
 from egin_dgl.inference.trained_run import load_run
 
-__all__ = ["EGINClassifier", "load_run"]
+__all__ = ["EGINClassifier", "EGINRegressor", "load_run"]

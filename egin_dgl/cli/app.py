@@ -24,7 +24,7 @@ from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table, tar
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec, Settings, result_settings
 from egin_dgl.tasks import TASKS
-from egin_dgl.tasks.task import baseline_score
+from egin_dgl.tasks.task import baseline_score, score_predictions
 from egin_dgl.terminal import make_console
 from egin_dgl.training.device import max_workers
 from egin_dgl.training.parallel.processes import run_in_fresh_process
@@ -78,6 +78,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     from egin_dgl.reporting.one_run.publish import publish  # see PUBLISH_MODULE
 
     task = TASKS[dataset.info.task]
+    predictions = list(test_predictions(results, splits))
     summary = {
         **summary_head(experiment, results[0], start),
         "baseline": baseline_score(
@@ -88,8 +89,8 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "skipped": list(dataset.skipped),
         **summarize(results, task.metrics, folds.k, settings["cv"]["validation"], dataset.info.target_names),
         "calibration": summarize_calibration(results, splits),
+        "conformal": score_predictions(task, predictions, folds.k),
     }
-    predictions = list(test_predictions(results, splits))
     run.save_predictions(predictions, dataset.names, dataset.info)
     keep_folds = settings.get("fold_curves", False)
     publish(run, summary, result_settings(settings), results, predictions, dataset.info, keep_folds)

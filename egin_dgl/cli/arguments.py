@@ -1,5 +1,6 @@
 """Commands whose arguments are `name=value`: the options are the fields of a pydantic model."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -20,9 +21,9 @@ T = TypeVar("T", bound=Options)
 class TrainedRunOptions(Options):
     """Options of commands that apply a trained run to graphs in a file."""
 
-    run: str = Field(description="directory of a run")
+    run: str = Field(description="directory of a run, or several to average, A,B,C")
     input: str = Field(
-        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, or a TU dataset"
+        description="graphs: a CSV of SMILES, a directory of CSVs, a .bin of DGL, a TU dataset, or a SMILES string"
     )
     fold: CountOrZero | ListOf[CountOrZero] | None = Field(
         None, description="model of one fold, or the mean over several, [0, 2]; null: over all folds"
@@ -30,11 +31,13 @@ class TrainedRunOptions(Options):
     device: Device = Field("auto", description="auto, cpu, cuda, cuda:1")
     trust: Flag = Field(False, description="let the directory name model classes of other packages")
 
-    def load(self) -> "TrainedRun":
+    def load(self, level: float | None = None) -> "TrainedRun":
+        """Load the run, or several; `level` is that of intervals and label sets."""
         from egin_dgl.inference.trained_run import load_run
         from egin_dgl.training.device import pick_device
 
-        return load_run(self.run, str(pick_device(self.device)), self.trust, self.fold)
+        runs = [self.run] if os.path.exists(self.run) else self.run.split(",")
+        return load_run(runs, str(pick_device(self.device)), self.trust, self.fold, level)
 
 
 def run_with_options(function: Callable[[T], None], kind: type[T], usage: str) -> None:

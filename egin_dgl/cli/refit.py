@@ -28,6 +28,7 @@ from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.schemas import ConformalRecord, read_conformal
 from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.terminal import make_console
 
@@ -44,6 +45,7 @@ class RefitPlan:
     selected: dict[
         str, Any
     ]  # epochs or C, options that a nested run varied (chosen), temperature of all folds
+    conformal: ConformalRecord | None  # scores of its test graphs
 
 
 def plan_refit(
@@ -84,7 +86,7 @@ def plan_refit(
     )
     temperature = pooled_temperature(results)  # None without validation sets
     selected = {"epochs": epochs, "C": penalty, "chosen": chosen, "temperature": temperature}
-    return RefitPlan(spec, origin.path, run.data_hash, selected)
+    return RefitPlan(spec, origin.path, run.data_hash, selected, read_conformal(origin.summary))
 
 
 def select_candidate(run: Run, spec: RunSpec, trust: bool) -> tuple[dict, Settings, list[FoldResult]]:
@@ -134,6 +136,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
     run.fold(0).save_tensors(tensors, metadata | {"temperature": plan.selected["temperature"]})
     summary = {
         **summary_head(experiment, result, start),
+        "task": dataset.info.task,
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
         "folds": 1,
@@ -147,6 +150,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
             "train_score": result.history[-1].train_score,
         },
         "validation_score": None,
+        "conformal": plan.conformal,
     }
     run.finish(summary)
     write_card(run)

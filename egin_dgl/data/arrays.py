@@ -42,6 +42,22 @@ class RawColumns:
 
 
 @dataclass(frozen=True)
+class SourceRows:
+    """The R rows that graphs were read from, with those that could not be read."""
+
+    graph: np.ndarray  # (R,) number of each row's graph, -1 where there is none
+    columns: dict[str, np.ndarray] = field(default_factory=dict)  # of a table, (R,) each
+    reasons: tuple[
+        str, ...
+    ] = ()  # (R,) why a row has no graph, "" where it has one; empty if every row must have one
+
+    def of_graphs(self, start: int, stop: int) -> "SourceRows":
+        """The rows of graphs from `start` up to `stop`; every row must have a graph, in order."""
+        columns = {name: values[start:stop] for name, values in self.columns.items()}
+        return SourceRows(self.graph[start:stop] - start, columns)
+
+
+@dataclass(frozen=True)
 class GraphArrays:
     """N nodes, E directed edges and G graphs as numpy arrays; all numbers start at 0."""
 
@@ -60,6 +76,7 @@ class GraphArrays:
     smiles: tuple[str, ...] = ()  # (G,) SMILES string of each molecule
     skipped: tuple[str, ...] = ()  # entries that could not be read, each with its place and reason
     lines: tuple[int, ...] = ()  # (G,) line of each graph in its file, for messages
+    rows: SourceRows | None = None  # what the graphs were read from, for prediction
 
     def __post_init__(self) -> None:
         if not self.ids:
@@ -92,6 +109,7 @@ class GraphArrays:
                 smiles=self.smiles[start:stop],
                 skipped=self.skipped if start == 0 else (),
                 lines=self.lines[start:stop],
+                rows=self.rows and self.rows.of_graphs(start, stop),
             )
 
     def take(self, chosen: np.ndarray) -> "GraphArrays":

@@ -52,6 +52,11 @@ class DatasetInfo:
         """Number of outputs of a model: one per class, or one per target."""
         return self.classes or len(self.target_names)
 
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the classes, or of the targets."""
+        return self.class_names if self.classes else self.target_names
+
     @classmethod
     def from_dict(cls, record: dict) -> "DatasetInfo":
         """Restore what `dataclasses.asdict` returned; JSON turns its tuples into lists."""
@@ -90,6 +95,7 @@ class GraphDataset:
         str, ...
     ] = ()  # entries of the source that could not be read, each with its place and reason
     training: Indices | None = None  # the training graphs, which decide how batches are computed; None: all
+    weights: torch.Tensor | None = None  # (G,) of the graphs in the training loss; None: equal
 
     @classmethod
     def from_graphs(

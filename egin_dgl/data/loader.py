@@ -88,6 +88,12 @@ class Batch:
         return self.chunk.dataset.labels[self.graphs]
 
     @cached_property
+    def weights(self) -> Tensor | None:
+        """(B,) of the graphs in the training loss; None: equal."""
+        weights = self.chunk.dataset.weights
+        return None if weights is None else weights.to(self.graphs.device)[self.graphs]
+
+    @cached_property
     def node_feats(self) -> Tensor:
         """(N, D)."""
         return self.rows(self.chunk.dataset.node_feats, self.chunk.dataset.node_rows)

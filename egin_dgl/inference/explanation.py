@@ -1,6 +1,6 @@
 r"""Contributions of nodes and edges to a prediction: occlusion and integrated gradients.
 
-Explained are the log-odds f of the predicted class, averaged over the folds of a run.
+Explained is f, averaged over the models of a run: the log-odds of a class or of a label, or a value in its units.
 
 Occlusion removes an edge in both directions (or a node with its edges) before any transform:
 ``f(graph) − f(graph without it)``. It works for every model.
@@ -13,22 +13,21 @@ summed over the features of a node, and over both directions of an edge. They ex
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from egin_dgl.data.arrays import RawColumns
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.loader import assemble
-from egin_dgl.data.vocabulary import Vocabulary
-from egin_dgl.errors import DataError
-from egin_dgl.evaluation.multiclass import margin
+from egin_dgl.errors import ConfigError, DataError, did_you_mean
 from egin_dgl.ewl.preprocessing import ColorEmbedding
+from egin_dgl.inference.subgraphs import make_subgraphs, undirected_edges
 from egin_dgl.inference.trained_fold import TrainedFold
 from egin_dgl.inference.trained_run import TrainedRun
+from egin_dgl.tasks import Task
 
 STEPS = (64, 256, 1024, 4096)  # of the integral, tried until the residual is small
 MAX_RESIDUAL = 0.01
@@ -42,24 +41,45 @@ OnProgress: TypeAlias = Callable[
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Contributions to the log-odds of the predicted class; positive ones speak for the class."""
+    """Contributions to the log-odds of a class or label, or to a value; positive ones raise it."""
 
     graph: str  # id
-    predicted: str
-    probability: float
+    target: str  # the class or target
+    value: float  # its probability or value
+    task: type[Task]
     nodes: pd.DataFrame  # node, occlusion, gradients
     edges: pd.DataFrame  # source, target, occlusion, gradients; both directions in one row
     residual: float | None  # part of f(x) − f(0) that the gradients do not sum to; None for kernel machines
 
     def __repr__(self) -> str:
         sizes = f"{len(self.nodes)} nodes, {len(self.edges)} edges"
-        return f"Explanation(graph {self.graph}: {self.predicted}, p = {self.probability:.3f}, {sizes})"
+        return f"Explanation(graph {self.graph}: {self.prediction}, {sizes})"
+
+    @property
+    def prediction(self) -> str:
+        """What is explained, for people."""
+        return self.task.describe(self.target, self.value)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Nodes and edges in one table, see `TrainedRun.explain`."""
+        nodes = self.nodes.rename(columns={"node": "source"}).assign(part="node")
+        nodes["destination"] = nodes["source"]
+        edges = self.edges.rename(columns={"target": "destination"}).assign(part="edge")
+        frame = pd.concat([nodes, edges], ignore_index=True)
+        frame = frame.assign(graph=self.graph, target=self.target, value=self.value)
+        methods = [name for name in ("occlusion", "gradients") if name in frame]
+        return frame[["graph", "target", "value", "part", "source", "destination", *methods]]
 
 
 def explain_graph(
-    run: TrainedRun, graph: GraphDataset, on_progress: OnProgress = lambda method, done, total: None
+    run: TrainedRun,
+    graph: GraphDataset,
+    target: str | None = None,
+    on_progress: OnProgress = lambda method, done, total: None,
 ) -> Explanation:
     """Explain the prediction of a run for a dataset of one graph, encoded by the run.
+
+    `target` is the name of a class or target; default: the most probable class, or the only target.
 
     Occlusion is one forward pass of every fold for each node and edge: a graph where this is more than MAX_OCCLUDED_ROWS
     nodes and edges together is a `DataError`.
@@ -67,10 +87,10 @@ def explain_graph(
     if len(graph) != 1:
         raise DataError(f"explain_graph takes one graph, got {len(graph)}")
     check_size(run, graph)
-    probabilities = run.predict_dataset(graph).probabilities[0]
-    target = int(probabilities.argmax())
+    prediction = run.predict_dataset(graph).values[0]
+    output = choose_output(run, prediction, target)
     pairs, pair_of_edge = undirected_edges(graph)
-    occluded = occlude(run, graph, target, pair_of_edge, len(pairs), on_progress)
+    occluded = occlude(run, graph, output, pair_of_edge, len(pairs), on_progress)
     whole, without_edge, without_node = occluded
     nodes = {"node": range(len(without_node)), "occlusion": (whole - without_node).numpy()}
     edges = {"source": pairs[:, 0].numpy(), "target": pairs[:, 1].numpy()}
@@ -81,7 +101,7 @@ def explain_graph(
         results = []
         for number, (fold, model) in enumerate(networks):
             on_progress("gradients", number, len(networks))
-            results.append(integrated_gradients(fold, model, graph, target))
+            results.append(integrated_gradients(fold, model, graph, output))
         by_node, by_edge = (torch.stack(one).mean(dim=0) for one in list(zip(*results, strict=True))[:2])
         by_pair = torch.zeros(len(pairs), dtype=torch.float64).index_add_(0, pair_of_edge, by_edge)
         nodes["gradients"], edges["gradients"] = by_node.numpy(), by_pair.numpy()
@@ -89,12 +109,28 @@ def explain_graph(
         residual = abs(total - float(by_node.sum() + by_pair.sum())) / max(abs(total), 1e-12)
     return Explanation(
         graph=graph.names[0],
-        predicted=run.class_names[target],
-        probability=float(probabilities[target]),
+        target=run.info.output_names[output],
+        value=float(prediction[output]),
+        task=run.task,
         nodes=pd.DataFrame(nodes),
         edges=pd.DataFrame(edges),
         residual=residual,
     )
+
+
+def choose_output(run: TrainedRun, prediction: Tensor, target: str | None) -> int:
+    """The number of the output to explain, given its name; by default the most probable class, or the only target."""
+    names, kind = run.info.output_names, "class" if run.info.classes else "target"
+    if target is None and run.info.classes:
+        return int(prediction.argmax())
+    if target is None and len(names) == 1:
+        return 0
+    if target in names:
+        return names.index(target)
+    valid = ", ".join(names)
+    if target is None:
+        raise ConfigError(f"the run predicts {len(names)} targets: choose one with target=NAME of {valid}")
+    raise ConfigError(f"the run has no {kind} {target!r}; valid: {valid}{did_you_mean(target, names)}")
 
 
 def check_size(run: TrainedRun, graph: GraphDataset) -> None:
@@ -110,27 +146,20 @@ def check_size(run: TrainedRun, graph: GraphDataset) -> None:
     )
 
 
-def undirected_edges(graph: GraphDataset) -> tuple[Tensor, Tensor]:
-    """Pairs of adjacent nodes (P, 2), and the pair of each directed edge (E,)."""
-    ends = torch.stack([graph.src, graph.dst], dim=1).cpu().sort(dim=1).values
-    return torch.unique(ends, dim=0, return_inverse=True)
-
-
-def log_odds(run: TrainedRun, dataset: GraphDataset, target: int) -> Tensor:
-    """(G,) mean over folds of the log-odds of a class, scaled by the temperature of the fold."""
-    values = [margin(fold.logits(dataset).double() / (fold.temperature or 1.0), target) for fold in run.folds]
-    return torch.stack(values).mean(dim=0)
+def evidence(run: TrainedRun, dataset: GraphDataset, output: int) -> Tensor:
+    """(G,) what is explained, the mean over the models of the run."""
+    return torch.stack([fold.evidence(fold.logits(dataset), output) for fold in run.folds]).mean(dim=0)
 
 
 def occlude(
     run: TrainedRun,
     graph: GraphDataset,
-    target: int,
+    output: int,
     pair_of_edge: Tensor,
     pairs: int,
     on_progress: OnProgress,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-odds of the graph, of the graph without each undirected edge (P,), and without each node (N,)."""
+    """f of the graph, of the graph without each undirected edge (P,), and without each node (N,)."""
     size = graph.info.node_dim and len(graph.node_feats)
     all_nodes, all_edges = torch.ones(size, dtype=torch.bool), torch.ones(len(graph.src), dtype=torch.bool)
 
@@ -148,47 +177,13 @@ def occlude(
     for numbers in torch.arange(total).split(max(1, MAX_ROWS // (size + len(graph.src) + 1))):
         on_progress("occlusion", int(numbers[0]), total)
         subgraphs = make_subgraphs(graph, [masks(number) for number in numbers.tolist()], vocabulary)
-        values.append(log_odds(run, subgraphs, target))
+        values.append(evidence(run, subgraphs, output))
     found = torch.cat(values)
     return found[0], found[1 : 1 + pairs], found[1 + pairs :]
 
 
-def make_subgraphs(
-    graph: GraphDataset, masks: list[tuple[Tensor, Tensor]], vocabulary: Vocabulary | None = None
-) -> GraphDataset:
-    """Subgraphs, each given by a mask of nodes and one of edges; with a vocabulary of degrees these are recomputed."""
-    src, dst, nodes, edges, first = [], [], [], [], 0
-    for node_mask, edge_mask in masks:
-        number = node_mask.cumsum(0) - 1 + first
-        src.append(number[graph.src[edge_mask]])
-        dst.append(number[graph.dst[edge_mask]])
-        nodes.append(node_mask.nonzero()[:, 0])
-        edges.append(edge_mask.nonzero()[:, 0])
-        first += len(nodes[-1])
-    node_feats, targets = graph.node_feats[torch.cat(nodes)], torch.cat(dst)
-    if vocabulary is not None and vocabulary.node.source == "degree":
-        degrees = targets.bincount(minlength=first).numpy()
-        node_feats = torch.from_numpy(vocabulary.node.encode(RawColumns(first, labels=degrees[:, None]))[0])
-    node_offsets, edge_offsets = (torch.tensor([0, *map(len, one)]).cumsum(0) for one in (nodes, edges))
-    return replace(
-        graph,
-        info=replace(graph.info, graphs=len(masks)),
-        labels=torch.full((len(masks),), -1),
-        node_offsets=node_offsets,
-        edge_offsets=edge_offsets,
-        src=torch.cat(src),
-        dst=targets,
-        node_feats=node_feats,
-        edge_feats=graph.edge_feats[torch.cat(edges)],
-        digest="",
-        ids=(),
-        splits=(),
-        smiles=(),
-    )
-
-
 def integrated_gradients(
-    fold: TrainedFold, model: nn.Module, graph: GraphDataset, target: int
+    fold: TrainedFold, model: nn.Module, graph: GraphDataset, output: int
 ) -> tuple[Tensor, Tensor, float]:
     """Contributions of nodes (N,) and directed edges (E,), and f(x) − f(0), to which they sum.
 
@@ -199,7 +194,7 @@ def integrated_gradients(
     for steps in STEPS:
         batch = min(steps, max(1, MAX_ROWS // size))
         alphas = (torch.arange(steps, device=fold.device) + 0.5) / steps  # midpoints
-        results = [sum_gradients(fold, model, dataset, target, some) for some in alphas.split(batch)]
+        results = [sum_gradients(fold, model, dataset, output, some) for some in alphas.split(batch)]
         nodes, edges = (torch.stack(one).sum(dim=0) / steps for one in list(zip(*results, strict=True))[:2])
         rise = results[0][2]
         if abs(rise - float(nodes.sum() + edges.sum())) <= MAX_RESIDUAL * abs(rise):
@@ -208,7 +203,7 @@ def integrated_gradients(
 
 
 def sum_gradients(
-    fold: TrainedFold, model: nn.Module, dataset: GraphDataset, target: int, alphas: Tensor
+    fold: TrainedFold, model: nn.Module, dataset: GraphDataset, output: int, alphas: Tensor
 ) -> tuple[Tensor, Tensor, float]:
     """Σ over α of x ∇f(αx), for nodes and directed edges; and f(x) − f(0).
 
@@ -221,7 +216,7 @@ def sum_gradients(
         node_feats, model = model.features(node_feats).detach(), model.model
 
     def f(nodes: Tensor, edges: Tensor) -> Tensor:
-        return margin(model(batch.graph, nodes, edges).double() / (fold.temperature or 1.0), target)
+        return fold.evidence(fold.task.decode(model(batch.graph, nodes, edges)), output)
 
     features = (node_feats, batch.edge_feats)
     scaled = [
@@ -236,15 +231,3 @@ def sum_gradients(
     with torch.no_grad():
         rise = f(*features)[0] - f(*(0 * feats for feats in features))[0]
     return sums[0], sums[1], float(rise)
-
-
-def one_graph(dataset: GraphDataset, number: int) -> GraphDataset:
-    """A dataset of one graph of `dataset`."""
-    nodes = torch.arange(len(dataset)).repeat_interleave(dataset.node_offsets.diff()) == number
-    return replace(
-        make_subgraphs(dataset, [(nodes, nodes[dataset.src])]),
-        labels=dataset.labels[number : number + 1],
-        ids=(dataset.names[number],),
-        splits=dataset.splits[number : number + 1],
-        smiles=dataset.smiles[number : number + 1],
-    )

@@ -2,25 +2,24 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import DataError
-from egin_dgl.files import atomic_path, remove_abandoned, write_text
-from egin_dgl.inference.trained_run import Predictions, TrainedRun
+from egin_dgl.evaluation.metrics import Metrics
+from egin_dgl.files import atomic_path, remove_abandoned
+from egin_dgl.inference.predictions import REASON, Predictions
+from egin_dgl.inference.trained_run import TrainedRun
 
-if TYPE_CHECKING:
-    from torchmetrics.classification import MulticlassConfusionMatrix
-
-MAX_SKIPPED = 5  # reasons that are printed; the file of skipped graphs has all
+MAX_SKIPPED = 5  # reasons that are printed; the column of the table has all
 
 
 @dataclass
@@ -30,24 +29,28 @@ class FileSummary:
     graphs: int = 0
     seconds: float = 0.0
     predicted: Counter = field(default_factory=Counter)  # classes
-    confusion: "MulticlassConfusionMatrix | None" = None  # of graphs with a class that the run knows
+    known: list[tuple[Tensor, Tensor]] = field(
+        default_factory=list
+    )  # logits and labels of graphs with a target
     unseen: Counter = field(default_factory=Counter)  # labels not in the training data
     unknown: Counter = field(default_factory=Counter)  # classes that the run does not know
-    skipped: list[str] = field(default_factory=list)  # why graphs could not be read
+    skipped: int = 0
+    reasons: list[str] = field(default_factory=list)  # why the first of these could not be read
 
-    def add_known_classes(self, labels: Sequence[str], predictions: Predictions) -> None:
-        """Compare predictions with the classes in the file, "" where there is none."""
-        index = {name: number for number, name in enumerate(predictions.class_names)}
-        found = zip(predictions.predicted, labels, strict=True)
-        pairs = [(index[name], index[label]) for name, label in found if label in index]
-        self.unknown.update(label for label in labels if label and label not in index)
-        if pairs and self.confusion is None:
-            # The import takes half a second, and most files have no classes.
-            from torchmetrics.classification import MulticlassConfusionMatrix
-
-            self.confusion = MulticlassConfusionMatrix(len(index))
-        if pairs and self.confusion is not None:
-            self.confusion.update(*torch.tensor(pairs).T)
+    def add(self, arrays: GraphArrays, dataset: GraphDataset, predictions: Predictions) -> None:
+        """Count a chunk, and keep what its metrics need."""
+        self.graphs += len(dataset)
+        if names := predictions.info.class_names:
+            self.predicted.update(names[number] for number in predictions.values.argmax(dim=1).tolist())
+        if arrays.targets is None:
+            return
+        labels = dataset.labels
+        is_known = labels >= 0 if predictions.info.classes else ~labels.isnan().all(dim=1)
+        if is_known.any():
+            self.known.append((predictions.logits[is_known].float(), labels[is_known]))
+        if predictions.info.classes:
+            others = arrays.targets[~is_known.numpy(), 0].tolist()
+            self.unknown.update(str(label) for label in others if label is not None)
 
 
 def predict_file(
@@ -58,7 +61,7 @@ def predict_file(
     strict: bool = False,
     on_chunk: Callable[[FileSummary], None] = lambda summary: None,
 ) -> FileSummary:
-    """Write a CSV with a row per graph, and a text file that lists graphs which could not be read, if any.
+    """Write a CSV with the rows of the input and their predictions; a row that cannot be read has blanks and a reason.
 
     Args:
         chunks: raw graphs, see `TrainedRun.read_chunks`.
@@ -72,26 +75,21 @@ def predict_file(
         predictions_file = files.enter_context(atomic_path(out))
         embeddings_file = files.enter_context(atomic_path(embeddings)) if embeddings else None
         for arrays in chunks:
-            summary.skipped += arrays.skipped
+            summary.skipped += len(arrays.skipped)
+            summary.reasons += arrays.skipped[: MAX_SKIPPED - len(summary.reasons)]
             if strict and arrays.skipped:
-                raise DataError(f"{arrays.skipped[0]}; strict=false skips and lists such graphs")
-            if not arrays.graphs:
+                raise DataError(f"{arrays.skipped[0]}; strict=false leaves the prediction of such rows blank")
+            dataset, predictions = run.predict_arrays(arrays)
+            labels = None if arrays.targets is None or dataset is None else dataset.labels
+            append_csv(predictions.to_frame(arrays.rows, labels), predictions_file, "%.6g")
+            if dataset is None:
                 continue
-            dataset = run.encode(arrays)
             summary.unseen.update(dataset.unseen)
             if strict and dataset.unseen:
                 raise DataError(
                     f"labels unseen in training: {format_counts(summary.unseen)}; strict=false encodes them as zeros"
                 )
-            predictions = run.predict_dataset(dataset)
-            summary.graphs += len(predictions)
-            summary.predicted.update(predictions.predicted)
-            frame = predictions.to_frame()
-            if arrays.targets is not None:
-                labels = ["" if label is None else str(label) for label in arrays.targets[:, 0].tolist()]
-                frame.insert(1, "label", labels)
-                summary.add_known_classes(labels, predictions)
-            append_csv(frame, predictions_file, "%.6g")
+            summary.add(arrays, dataset, predictions)
             if embeddings_file:
                 vectors = pd.DataFrame(run.folds[0].embeddings(dataset).numpy()).add_prefix("e")
                 vectors.insert(0, "id", list(dataset.names))
@@ -99,17 +97,9 @@ def predict_file(
             summary.seconds = time.perf_counter() - start
             on_chunk(summary)
         if not summary.graphs:
-            reason = summary.skipped[0] if summary.skipped else "the file lists none"
+            reason = summary.reasons[0] if summary.reasons else "the file lists none"
             raise DataError(f"there is no graph to predict: {reason}")
-        skipped_path(out).unlink(missing_ok=True)  # of an earlier call
-        if summary.skipped:
-            write_text(skipped_path(out), "".join(f"{reason}\n" for reason in summary.skipped))
     return summary
-
-
-def skipped_path(out: Path) -> Path:
-    """The list of graphs that could not be read."""
-    return out.with_name(f"{out.stem}_skipped.txt")
 
 
 def append_csv(frame: pd.DataFrame, path: Path, float_format: str) -> None:
@@ -129,28 +119,45 @@ def format_speed(summary: FileSummary) -> str:
 
 
 def format_predictions(run: TrainedRun, summary: FileSummary, out: Path) -> str:
-    """Model, predicted classes, accuracy if classes are known, warnings, speed and output file."""
-    models = f"{len(run.folds)} folds" if len(run.folds) > 1 else f"fold {run.folds[0].number}"
+    """Models, predicted classes, metrics if targets are known, warnings, speed and output file."""
+    models = f"{len(run.folds)} models" if len(run.folds) > 1 else f"fold {run.folds[0].number}"
     models = "refit on all graphs" if run.run.settings["cv"].get("refit") else models
-    classes = ", ".join(f"{name} {summary.predicted[name]:,}" for name in run.class_names)
-    lines = [f"{run.run.model} ({models}): {summary.graphs:,} graphs, {classes}"]
-    if summary.confusion is not None:
-        lines.append(format_accuracy(summary.confusion.compute()))
-    if not run.calibrated:
-        lines.append("probabilities are not calibrated: the run has no validation set")
+    classes = "".join(f", {name} {summary.predicted[name]:,}" for name in run.class_names)
+    lines = [f"{run.run.model} ({models}): {summary.graphs:,} graphs{classes}"]
+    if summary.known:
+        logits, labels = (torch.cat(tensors) for tensors in zip(*summary.known, strict=True))
+        lines += format_metrics(run.task.metrics, logits, labels, run.info.target_names)
+    if run.task.has_probabilities and not run.calibrated:
+        lines.append("probabilities are not calibrated")
+    if run.level is not None and run.quantiles is None:
+        lines.append(f"no {run.task.conformal_name}: the run has no scores of test graphs")
+    elif run.quantiles is not None and run.quantiles.isinf().any():
+        lines.append(
+            f"too few test graphs for {run.task.conformal_name} at level={run.level:g}: they hold everything"
+        )
     if summary.unseen:
         lines.append(f"labels unseen in training, encoded as zeros: {format_counts(summary.unseen)}")
     if summary.unknown:
         lines.append(f"classes unknown to the run, not evaluated: {format_counts(summary.unknown)}")
-    lines += [f"skipped: {line}" for line in summary.skipped[:MAX_SKIPPED]]
-    if (more := len(summary.skipped) - MAX_SKIPPED) > 0:
-        lines.append(f"skipped: {more:,} more, listed in {skipped_path(out)}")
+    lines += [f"not predicted: {line}" for line in summary.reasons]
+    if (more := summary.skipped - len(summary.reasons)) > 0:
+        lines.append(f"not predicted: {more:,} more, see the column {REASON}")
     return "\n".join([*lines, format_speed(summary), f"in {out}"])
 
 
-def format_accuracy(counts: Tensor) -> str:
-    """Accuracy and balanced accuracy of a confusion matrix (classes, classes), true classes in rows."""
-    total, correct = counts.sum(dim=1), counts.diagonal()
-    balanced = (correct[total > 0] / total[total > 0]).mean()
-    accuracy = f"accuracy {100 * correct.sum() / total.sum():.1f} % ({correct.sum():,}/{total.sum():,})"
-    return f"{accuracy}, balanced accuracy {100 * balanced:.1f} %"
+def format_metrics(metrics: Metrics, logits: Tensor, labels: Tensor, names: Sequence[str]) -> list[str]:
+    """All metrics of graphs with a known target, the mean over targets, then those of each if there are several."""
+    whole = {name: metric(logits, labels) for name, metric in metrics.items()}
+    lines = [f"with known targets {len(labels):,}: {join_values(whole)}"]
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        each = {name: metric.per_target(logits, labels) for name, metric in metrics.items()}
+        for target, name in enumerate(names):
+            known = int((~labels[:, target].isnan()).sum())
+            values = {metric: found[target] for metric, found in each.items()}
+            lines.append(f"  {name} ({known:,}): {join_values(values)}")
+    return lines
+
+
+def join_values(values: Mapping[str, float]) -> str:
+    """Metrics that are defined, with their names."""
+    return ", ".join(f"{name} {value:.3f}" for name, value in values.items() if value == value) or "undefined"

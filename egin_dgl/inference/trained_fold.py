@@ -74,6 +74,10 @@ class TrainedFold:
         """Probabilities, calibrated if there is a temperature, or values: (G, outputs) in double precision."""
         return self.task.predict(self.logits(dataset), self.temperature)
 
+    def evidence(self, logits: Tensor, output: int) -> Tensor:
+        """(G,) calibrated log-odds of a class or label, or values of a target: what an explanation explains."""
+        return self.task.evidence(logits, output, self.temperature)
+
     def embeddings(self, dataset: GraphDataset) -> Tensor:
         """Graph embeddings (G, D), the input of the classifier."""
         model = self.model

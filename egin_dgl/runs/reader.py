@@ -174,3 +174,23 @@ def fold_shape(settings: Settings, folds: dict) -> tuple[int, int] | None:
     if folds:
         return folds["k"], len(folds["folds"]) // folds["k"]
     return settings["cv"].get("k", 1), settings["cv"].get("repeats", 1)
+
+
+def choose_folds(run: Run, folds: Sequence[int] | None) -> list[int]:
+    """The folds to load: all, or those given; each must be finished."""
+    directory = RunDir(run.folder)
+    # A finished run has weights of every fold: a file that is missing there is an error about this file.
+    all_finished = directory.summary.exists()
+    expected = [fold for fold in run.expected if fold in range(run.whole)]
+    finished = [fold for fold in expected if all_finished or directory.fold(fold).has_final_weights]
+    if folds is None and len(finished) < len(expected):
+        use = f"; fold={finished} uses these, and" if finished else ";"
+        state = f"{len(finished)} of {len(expected)} folds are finished"
+        raise ConfigError(f"{run.folder}: {state}{use} resume={run.folder} trains the others")
+    if folds is not None and not folds:
+        raise ConfigError("folds must name at least one fold")
+    for fold in folds or ():
+        if fold not in finished:
+            valid = ", ".join(map(str, finished)) or "none"
+            raise ConfigError(f"{run.folder} has no finished fold {fold!r}; valid: {valid}")
+    return finished if folds is None else sorted(set(folds))

@@ -121,6 +121,21 @@ class Calibrated(Entries):
     calibration: NotRequired[CalibrationEntry | None]
 
 
+class ConformalRecord(Entries):
+    """Scores of test graphs for each target, see `evaluation.conformal`"""
+
+    graphs: list[Annotated[int, Field(ge=0)]]
+    scores: list[Annotated[list[float], Field(max_length=10_000)]]
+    level: float
+    coverage: list[Number]
+
+
+class WithConformal(Entries):
+    """summary.json, of which only this is needed"""
+
+    conformal: NotRequired[ConformalRecord | None]
+
+
 class Summary(Entries):
     """summary.json"""
 
@@ -135,6 +150,7 @@ class Summary(Entries):
     folds: int
     metrics: dict[str, MetricEntry]
     validation_score: Number
+    conformal: NotRequired[ConformalRecord | None]
     files: dict[str, int]  # checksum of each file that the run vouches for
 
 
@@ -195,3 +211,8 @@ def read_object(path: Path, schema: Any) -> dict:
     if CHECKSUM in content and content.pop(CHECKSUM) != json_checksum(content):
         raise ConfigError(f"{path}: damaged (the checksum does not match)")
     return content
+
+
+def read_conformal(summary: Path) -> ConformalRecord | None:
+    """The scores of a finished run; None if it is unfinished or has none."""
+    return read_object(summary, WithConformal).get("conformal") if summary.exists() else None

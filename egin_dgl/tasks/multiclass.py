@@ -8,8 +8,9 @@ from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.evaluation.metrics import MULTICLASS
+from egin_dgl.evaluation.multiclass import margin
 from egin_dgl.options import Loss
-from egin_dgl.tasks.task import Task, format_numbers, names_of
+from egin_dgl.tasks.task import SMALLEST, Task, format_numbers, join_members, names_of, set_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +33,37 @@ class Multiclass(Task):
     ) -> "Multiclass":
         return cls(balanced_class_weights(labels, info.classes) if balanced else None)
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
-        return cross_entropy(outputs, labels, self.weights if weighted else None)
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
+        weights = self.weights if weighted else None
+        if graph_weights is None:
+            return cross_entropy(outputs, labels, weights)
+        losses = cross_entropy(outputs, labels, weights, reduction="none")
+        shares = graph_weights.to(losses.dtype) * (1.0 if weights is None else weights[labels])
+        return (losses * graph_weights.to(losses.dtype)).sum() / shares.sum().clamp(min=1e-30)
 
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
         return (logits.double() / (temperature or 1.0)).softmax(dim=-1)
+
+    @classmethod
+    def to_logits(cls, prediction: Tensor) -> Tensor:
+        return prediction.clamp(min=SMALLEST).log()
+
+    @classmethod
+    def evidence(cls, logits: Tensor, output: int, temperature: float | None = None) -> Tensor:
+        return margin(logits.double() / (temperature or 1.0), output)
+
+    @classmethod
+    def nonconformity(cls, prediction: Tensor, labels: Tensor) -> Tensor:
+        """1 − p of the class, but 0 of the most probable one, so that no set is empty."""
+        known = labels.clamp(min=0)[:, None]
+        return set_scores(prediction).gather(1, known).masked_fill(labels[:, None] < 0, torch.nan)
+
+    @classmethod
+    def conformal_columns(cls, prediction: Tensor, quantiles: Tensor, info: DatasetInfo) -> dict[str, list]:
+        return {"set": join_members(set_scores(prediction) <= quantiles, info.class_names)}
 
     @classmethod
     def decide(cls, logits: Tensor) -> Tensor:
@@ -50,6 +76,12 @@ class Multiclass(Task):
     @classmethod
     def columns(cls, info: DatasetInfo) -> tuple[list[str], list[str]]:
         return ["label"], ["predicted", *(f"p_{name}" for name in info.class_names)]
+
+    @classmethod
+    def frame_columns(cls, prediction: Tensor, info: DatasetInfo) -> dict[str, list]:
+        predicted, *others = cls.columns(info)[1]
+        names = names_of(prediction.argmax(dim=1).tolist(), info.class_names)
+        return {predicted: names, **dict(zip(others, prediction.T.tolist(), strict=True))}
 
     @classmethod
     def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:

@@ -9,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.evaluation.metrics import MULTILABEL
 from egin_dgl.options import Loss
-from egin_dgl.tasks.task import Task, format_numbers, masked_mean, per_target
+from egin_dgl.tasks.task import Task, format_numbers, join_members, masked_mean, per_target, set_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +35,40 @@ class Multilabel(Task):
     ) -> "Multilabel":
         return cls(balanced_label_weights(labels) if balanced else None)
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
         known = ~labels.isnan()
         truth = torch.where(known, labels, 0.0).to(outputs.dtype)
         losses = binary_cross_entropy_with_logits(outputs, truth, reduction="none")
         if weighted and self.weights is not None:
             losses = losses * torch.where(truth > 0, self.weights[1], self.weights[0]).to(losses.dtype)
-        return masked_mean(losses, known)
+        return masked_mean(losses, known, graph_weights)
 
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
         return (logits.double() / (temperature or 1.0)).sigmoid()
+
+    @classmethod
+    def to_logits(cls, prediction: Tensor) -> Tensor:
+        return prediction.logit(eps=1e-15)
+
+    @classmethod
+    def evidence(cls, logits: Tensor, output: int, temperature: float | None = None) -> Tensor:
+        return logits[:, output].double() / (temperature or 1.0)
+
+    @classmethod
+    def nonconformity(cls, prediction: Tensor, labels: Tensor) -> Tensor:
+        """1 − p of the label, but 0 of the more probable one, so that no set is empty."""
+        known = ~labels.isnan()
+        chosen = torch.where(known, labels, 0.0).long()[..., None]
+        return label_scores(prediction).gather(2, chosen)[..., 0].masked_fill(~known, torch.nan)
+
+    @classmethod
+    def conformal_columns(cls, prediction: Tensor, quantiles: Tensor, info: DatasetInfo) -> dict[str, list]:
+        members = label_scores(prediction) <= quantiles[:, None]
+        sets = [join_members(column, ("0", "1")) for column in members.unbind(dim=1)]
+        return dict(zip(per_target("set", info), sets, strict=True))
 
     @classmethod
     def decide(cls, logits: Tensor) -> Tensor:
@@ -68,6 +91,11 @@ class Multilabel(Task):
     @classmethod
     def predicted_cells(cls, prediction: Tensor, info: DatasetInfo) -> list[str]:
         return format_numbers(prediction)
+
+
+def label_scores(prediction: Tensor) -> Tensor:
+    """Scores of absent and of present labels, (B, T, 2), of their probabilities (B, T)."""
+    return set_scores(torch.stack([1 - prediction, prediction], dim=-1))
 
 
 def count_labels(labels: Tensor) -> Tensor:

@@ -38,6 +38,8 @@ class Regression(Task):
     baseline = "training mean"
     pictures = ("parity",)
     has_probabilities = False
+    evidence_name = "value"
+    conformal_name = "prediction intervals"
 
     mean: Tensor  # (T,) float64
     std: Tensor
@@ -52,10 +54,12 @@ class Regression(Task):
         # A target that is constant, or has no value, in the training set: its std is rounding noise or NaN.
         return cls(mean, torch.where(std > 1e-9 * mean.abs(), std, 1.0), loss)
 
-    def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
+    def loss(
+        self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
+    ) -> Tensor:
         known = ~labels.isnan()
         truth = torch.where(known, (labels - self.mean) / self.std, 0.0).to(outputs.dtype)
-        return masked_mean(LOSSES[self.kind](outputs, truth, reduction="none"), known)
+        return masked_mean(LOSSES[self.kind](outputs, truth, reduction="none"), known, graph_weights)
 
     def decode(self, outputs: Tensor) -> Tensor:
         return self.mean.to(outputs.device) + self.std.to(outputs.device) * outputs.double()
@@ -71,6 +75,33 @@ class Regression(Task):
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
         return logits.double()
+
+    @classmethod
+    def to_logits(cls, prediction: Tensor) -> Tensor:
+        return prediction
+
+    @classmethod
+    def evidence(cls, logits: Tensor, output: int, temperature: float | None = None) -> Tensor:
+        return logits[:, output].double()
+
+    @classmethod
+    def describe(cls, name: str, value: float) -> str:
+        return f"{name} = {value:.4g}"
+
+    @classmethod
+    def nonconformity(cls, prediction: Tensor, labels: Tensor) -> Tensor:
+        """|ŷ − y|."""
+        return (prediction - labels).abs()
+
+    @classmethod
+    def conformal_columns(cls, prediction: Tensor, quantiles: Tensor, info: DatasetInfo) -> dict[str, list]:
+        """ŷ ± q."""
+        ends = (prediction - quantiles, prediction + quantiles)
+        columns = [
+            zip(per_target(name, info), end.T.tolist(), strict=True)
+            for name, end in zip(("low", "high"), ends, strict=True)
+        ]
+        return {name: values for pair in zip(*columns, strict=True) for name, values in pair}
 
     @classmethod
     def decide(cls, logits: Tensor) -> Tensor:

@@ -126,19 +126,22 @@ def compute_gradients(
     fast_step: TrainStep | None,
 ) -> tuple[Tensor, Tensor]:
     """Add the gradients of a batch to those of the parameters; return its loss and the model's outputs."""
-    if fast_step and (result := fast_step(batch, partial(loss_with_gradient, task, labels=batch.labels))):
+    loss_fn = partial(loss_with_gradient, task, labels=batch.labels, weights=batch.weights)
+    if fast_step and (result := fast_step(batch, loss_fn)):
         return result
     outputs = compute_logits(state.model, batch, options)
-    loss = task.loss(outputs, batch.labels, weighted=True)
+    loss = task.loss(outputs, batch.labels, True, batch.weights)
     state.scaler.scale(loss).backward()
     return loss.detach(), outputs.detach()
 
 
-def loss_with_gradient(task: Task, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def loss_with_gradient(
+    task: Task, outputs: Tensor, labels: Tensor, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The training loss of outputs (B, outputs) and its gradient with respect to them."""
     with torch.enable_grad():
         outputs = outputs.detach().requires_grad_()
-        loss = task.loss(outputs, labels, weighted=True)
+        loss = task.loss(outputs, labels, True, weights)
         (gradient,) = torch.autograd.grad(loss, outputs)
     return loss.detach(), gradient
 

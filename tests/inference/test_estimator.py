@@ -128,7 +128,9 @@ def test_invalid_arguments_are_errors(options, error, message):
         (["a", None] * 10, "contains NaN"),
         (["a", float("nan")] * 10, "contains NaN"),
         (None, "the target y is None"),
-        ([[0, 1], [1, 0]] * 10, "1d array"),
+        ([[0, 2], [1, 0]] * 10, "Unknown label type"),
+        ([["a", "b"], ["b", "a"]] * 10, "Unknown label type"),
+        (np.zeros((20, 2, 2)), "array with dim 3"),
         ([0, 1] * 9, "inconsistent numbers of samples"),
     ],
 )
@@ -142,7 +144,8 @@ def test_a_string_a_graph_or_a_table_is_not_a_list_of_graphs(numbers):
     graphs, y = graphs_and_classes(graphs=20)
     model = EGINClassifier(model="majority", epochs=1).fit(graphs, pd.Series(y))
     table = pd.DataFrame({"smiles": ["CCO", "CCC"]})
-    for wrong, labels in (("CCO", [0, 1, 0]), (graphs[0], y), (table, [0, 1]), (np.zeros((2, 3)), [0, 1])):
+    several = (("CCO", [0, 1, 0]), (graphs[0], y), (table, [0, 1]), (np.zeros((2, 3)), [0, 1]), (None, y))
+    for wrong, labels in several:
         for call in (lambda: model.fit(wrong, labels), lambda: model.score(wrong, labels)):  # noqa: B023
             with pytest.raises(ValueError, match="Expected a list of graphs"):
                 call()

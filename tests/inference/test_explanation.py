@@ -10,13 +10,8 @@ from graphs import dgl
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import DataError
 from egin_dgl.inference import explanation
-from egin_dgl.inference.explanation import (
-    explain_graph,
-    integrated_gradients,
-    log_odds,
-    one_graph,
-    undirected_edges,
-)
+from egin_dgl.inference.explanation import evidence, explain_graph, integrated_gradients
+from egin_dgl.inference.subgraphs import one_graph, undirected_edges
 from egin_dgl.inference.trained_run import load_run
 
 SCRAMBLED = 1
@@ -36,7 +31,7 @@ def without_pair(graph, pair):
 def test_occlusion_is_the_difference_to_the_graph_without_the_edge(trained, options):
     run, graph = load_run(trained(*options)), one_graph(bonds(graphs=60), 1)
     found = explain_graph(run, graph)
-    target = run.class_names.index(found.predicted)
+    target = run.class_names.index(found.target)
     pairs, _ = undirected_edges(graph)
     names = {"node_labels": ["kind"], "edge_labels": ["bond"]}
     for number, pair in enumerate(pairs):
@@ -44,7 +39,7 @@ def test_occlusion_is_the_difference_to_the_graph_without_the_edge(trained, opti
         smaller.ndata["kind"] = smaller.ndata.pop("feat").argmax(1)
         smaller.edata["bond"] = smaller.edata.pop("feat").argmax(1) + 1
         data = GraphDataset.from_graphs([smaller], vocabulary=run.vocabulary, info=run.info, **names)
-        lost = log_odds(run, graph, target)[0] - log_odds(run, data, target)[0]
+        lost = evidence(run, graph, target)[0] - evidence(run, data, target)[0]
         assert found.edges["occlusion"][number] == pytest.approx(lost.item(), abs=1e-3)
     assert found.edges[["source", "target"]].to_numpy().tolist() == pairs.tolist()
 
@@ -96,7 +91,7 @@ def test_progress_covers_every_node_and_edge(trained, monkeypatch):
     )
     whole = explain_graph(run, graph)
     monkeypatch.setattr(explanation, "MAX_ROWS", 500)
-    split = explain_graph(run, graph, lambda *call: calls.append(call))
+    split = explain_graph(run, graph, None, lambda *call: calls.append(call))
     total = 1 + len(whole.nodes) + len(whole.edges)
     occlusion = [(done, of) for method, done, of in calls if method == "occlusion"]
     assert len(occlusion) > 1 and occlusion == sorted(occlusion) and {of for _, of in occlusion} == {total}
@@ -124,7 +119,7 @@ def precision(run, dataset, by, graphs):
         pairs, _ = undirected_edges(graph)
         truth = truth_of(graph, pairs)
         shares = torch.tensor(answer.edges[by].to_numpy())
-        shares = shares if answer.predicted == run.class_names[SCRAMBLED] else -shares
+        shares = shares if answer.target == run.class_names[SCRAMBLED] else -shares
         found.append(truth[shares.topk(int(truth.sum())).indices].double().mean().item())
         chance.append(truth.double().mean().item())
     return math.fsum(found) / len(found), math.fsum(chance) / len(chance)

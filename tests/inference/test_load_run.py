@@ -25,12 +25,12 @@ def unfinish(run, fold):
 
 
 def test_predictions_need_the_weights_only(run):
-    before = load_run(run.path).predict(bonds(graphs=60))
+    before = load_run(run.path).predict_dataset(bonds(graphs=60))
     run.fold(1).checkpoint.write_bytes(b"damaged")
     run.fold(2).checkpoint.unlink()
     after = load_run(run.path)
     assert [fold.number for fold in after.folds] == [0, 1, 2]
-    assert torch.equal(after.predict(bonds(graphs=60)).probabilities, before.probabilities)
+    assert torch.equal(after.predict_dataset(bonds(graphs=60)).values, before.values)
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "missing"])

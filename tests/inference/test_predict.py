@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import ConfigError
@@ -64,34 +64,50 @@ def test_a_file_of_molecules_is_predicted(molecules, tmp_path, rows, script):
     )
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "new_molecules_predictions.csv")
-    assert list(found[0]) == ["id", "predicted", "p_active", "p_inactive", "std_active", "std_inactive"]
-    assert len(found) == 19 and "n08" not in {row["id"] for row in found}
-    assert "skipped" in done.stdout and "line 9" in done.stdout
+    given = rows(ROOT / "examples" / "new_molecules.csv")
+    own = ["predicted", "p_active", "p_inactive", "std_active", "std_inactive", "set", "reason"]
+    assert list(found[0]) == [*given[0], *own]
+    assert [{name: row[name] for name in given[0]} for row in found] == given
+    (bad,) = [row for row in found if row["reason"]]
+    assert (
+        bad["id"] == "n08" and "not a molecule" in bad["reason"] and not any(bad[name] for name in own[:-1])
+    )
+    assert all(row["predicted"] in row["set"].split("|") for row in found if row is not bad)
+    assert "not predicted" in done.stdout and "line 9" in done.stdout
     assert "graphs per second" in done.stdout
 
     # The same in Python, from a file or a list, in chunks or at once.
     run = load_run(molecules)
     whole = run.predict(ROOT / "examples" / "new_molecules.csv")
-    assert whole.predicted == [row["predicted"] for row in found]
+    assert list(whole) == list(found[0]) and whole["reason"].tolist() == [row["reason"] for row in found]
+    assert whole["predicted"].fillna("").tolist() == [row["predicted"] for row in found]
     chunks = run.read_datasets(ROOT / "examples" / "new_molecules.csv", chunk_size=4)
-    pieces = [run.predict_dataset(chunk) for chunk in chunks]
-    torch.testing.assert_close(torch.cat([piece.probabilities for piece in pieces]), whole.probabilities)
-    first = rows(ROOT / "examples" / "new_molecules.csv")[0]["smiles"]
-    for several in ([first], pd.Series([first]), np.array([first])):
-        torch.testing.assert_close(run.predict(several).probabilities[0], whole.probabilities[0])
+    pieces = torch.cat([run.predict_dataset(chunk).values for chunk in chunks])
+    valid = whole[["p_active", "p_inactive"]].dropna().to_numpy()
+    np.testing.assert_allclose(pieces, valid, rtol=1e-4, atol=1e-5)
+    first = given[0]["smiles"]
+    for several in (first, [first], pd.Series([first]), np.array([first]), pd.DataFrame({"SMILES": [first]})):
+        np.testing.assert_allclose(run.predict(several)["p_active"][0], valid[0, 0], rtol=1e-4, atol=1e-5)
 
 
-def test_known_classes_give_an_accuracy(molecules, tmp_path, script):
+def test_known_classes_give_all_metrics(molecules, tmp_path, script):
     lines = (ROOT / "examples" / "molecules.csv").read_text().splitlines()
     (tmp_path / "some.csv").write_text("\n".join(lines[:41]) + "\n")
     arguments = [f"run={molecules}", "input=some.csv", "fold=1", "embeddings=e.csv", "at_once=7"]
     done = script("predict", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     predictions = pd.read_csv(tmp_path / "some_predictions.csv")
-    correct = (predictions["label"] == predictions["predicted"]).sum()
-    balanced = balanced_accuracy_score(predictions["label"], predictions["predicted"])
-    assert f"accuracy {100 * correct / 40:.1f} % ({correct}/40)" in done.stdout and "fold 1" in done.stdout
-    assert f"balanced accuracy {100 * balanced:.1f} %" in done.stdout
+    assert not any(name.startswith("std") for name in predictions)  # of one model
+    truth = predictions["activity"]
+    expected = {
+        "accuracy": (truth == predictions["predicted"]).mean(),
+        "balanced_accuracy": balanced_accuracy_score(truth, predictions["predicted"]),
+        "auroc": roc_auc_score(truth == "inactive", predictions["p_inactive"]),
+        "log_loss": log_loss(truth, predictions[["p_active", "p_inactive"]]),
+    }
+    assert "fold 1" in done.stdout and "with known targets 40: " in done.stdout
+    for name, value in expected.items():
+        assert f" {name} {value:.3f}" in done.stdout
     vectors = (tmp_path / "e.csv").read_text().splitlines()
     assert len(vectors) == 41 and vectors[0].startswith("id,e0,e1,")
 
@@ -106,29 +122,28 @@ def test_unseen_labels_are_listed_or_refused(molecules, tmp_path, script):
     assert not (tmp_path / "other.csv").exists()
 
 
-def test_skipped_molecules_are_listed_in_a_file(molecules, tmp_path, script):
+def test_molecules_that_cannot_be_read_have_a_reason(molecules, tmp_path, rows, script):
     lines = [f"x{i},C1CC" for i in range(12)]
     (tmp_path / "some.csv").write_text("\n".join(["id,smiles", "a,CCO", *lines, "b,CCN"]) + "\n")
     arguments = (f"run={molecules}", "input=some.csv", "at_once=4")
     done = script("predict", *arguments, cwd=tmp_path)
-    assert done.returncode == 0 and done.stdout.count("skipped: some.csv, line") == 5, done.stderr
-    assert "skipped: 7 more, listed in some_predictions_skipped.txt" in done.stdout
-    listed = (tmp_path / "some_predictions_skipped.txt").read_text().splitlines()
-    assert [line.split(":")[0] for line in listed] == [f"some.csv, line {i}" for i in range(3, 15)]
+    assert done.returncode == 0 and done.stdout.count("not predicted: some.csv, line") == 5
+    assert "not predicted: 7 more, see the column reason" in done.stdout
+    found = rows(tmp_path / "some_predictions.csv")
+    assert [row["id"] for row in found] == ["a", *(f"x{i}" for i in range(12)), "b"]
+    assert [bool(row["reason"]) for row in found] == [not row["predicted"] for row in found]
+    assert sum(bool(row["reason"]) for row in found) == 12
     refused = script("predict", *arguments, "strict=true", "out=strict.csv", cwd=tmp_path)
     assert refused.returncode == 1 and refused.stderr.startswith("error: some.csv, line 3: molecule 'x0'")
     assert refused.stderr.count("\n") == 1 and not (tmp_path / "strict.csv").exists()
-    (tmp_path / "some.csv").write_text("id,smiles\na,CCO\n")
-    assert script("predict", *arguments, cwd=tmp_path).returncode == 0
-    assert not (tmp_path / "some_predictions_skipped.txt").exists()
 
 
 def test_unknown_classes_are_counted(molecules, tmp_path, rows, script):
     (tmp_path / "some.csv").write_text("id,smiles,activity\na,CCO,active\nb,CCN,odd\nc,CCC,\n")
     done = script("predict", f"run={molecules}", "input=some.csv", cwd=tmp_path)
     assert "classes unknown to the run, not evaluated: odd (1)" in done.stdout, done.stderr
-    assert "/1), balanced" in done.stdout
-    assert [row["label"] for row in rows(tmp_path / "some_predictions.csv")] == ["active", "odd", ""]
+    assert "with known targets 1: accuracy" in done.stdout
+    assert [row["activity"] for row in rows(tmp_path / "some_predictions.csv")] == ["active", "odd", ""]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +151,9 @@ def test_unknown_classes_are_counted(molecules, tmp_path, rows, script):
     [
         (["input=x.csv"], "needed: run="),
         (["run=nowhere", "input=x.csv"], "nowhere is not a run directory"),
-        (["run=RUN", "input=absent.csv"], "absent.csv"),
+        (["run=RUN", "input=absent.csv"], "absent.csv: no such file or directory, and no SMILES string"),
+        (["run=RUN", "input=x.csv", "level=1"], "level must be"),
+        (["run=RUN,nowhere", "input=x.csv"], "nowhere is not a run directory"),
         (["run=RUN", "input=x.csv", "fold=7"], "no finished fold 7; valid: 0, 1, 2"),
         (["run=RUN", "input=x.csv", "fold=x"], "fold must be a valid integer"),
         (["run=RUN", "inptu=x.csv"], "did you mean input?"),
@@ -177,16 +194,20 @@ def test_dgl_graphs_are_predicted_like_the_dataset(trained):
         run.predict(graphs),
         run.predict(dataset),
     )  # in batches of 10 and of 60: summed in another order
-    torch.testing.assert_close(alone.probabilities, among_others.probabilities[:10], rtol=1e-4, atol=1e-5)
+    names = [name for name in alone if name.startswith("p_")]
+    np.testing.assert_allclose(alone[names], among_others[names][:10], rtol=1e-4, atol=1e-5)
 
 
 def test_an_ensemble_is_the_mean_of_its_folds(trained):
     run, dataset = load_run(trained("model.hidden_dim=8")), bonds(graphs=60)
-    each = torch.stack([run.select_fold(number).predict(dataset).probabilities for number in range(3)])
-    together = run.predict(dataset)
-    torch.testing.assert_close(together.probabilities, each.mean(dim=0))
+    each = torch.stack([run.select_fold(number).predict_dataset(dataset).values for number in range(3)])
+    together = run.predict_dataset(dataset)
+    torch.testing.assert_close(together.values, each.mean(dim=0))
     torch.testing.assert_close(together.std, each.std(dim=0, correction=0))
-    assert not run.select_fold(0).predict(dataset).std.any()
+    assert run.select_fold(0).predict_dataset(dataset).std is None
+    twice = load_run([run.run.folder, str(run.run.folder)], level=None)
+    assert len(twice.folds) == 6 and twice.quantiles is None
+    torch.testing.assert_close(twice.predict_dataset(dataset).values, together.values)
     with pytest.raises(ConfigError, match="no finished fold 5"):
         run.select_fold(5)
     assert isinstance(dataset, GraphDataset) and len(repr(run)) < 200 and len(repr(together)) < 200
@@ -200,6 +221,7 @@ def test_the_card_has_results_versions_and_use(molecules):
         "selected",
         "95 %",
         "calibration error",
+        "Label sets at the level 90 %",
         "log loss",
         "sha256",
         "torch",

@@ -45,7 +45,7 @@ def test_refit_predicts_like_any_other_run(trained):
     assert len(run.folds) == 1 and run.calibrated
     answers = run.predict(dataset)
     correct = sum(
-        a == dataset.info.class_names[y] for a, y in zip(answers.predicted, dataset.labels, strict=True)
+        a == dataset.info.class_names[y] for a, y in zip(answers["predicted"], dataset.labels, strict=True)
     )
     assert correct / 60 > 0.8  # of graphs it was trained on
     # Again: it is there already.
@@ -76,7 +76,7 @@ def test_kernel_is_refit_with_the_best_mean_penalty(trained, kind):
     directory = trained("model=ewl_kernel", f"model.kind={kind}")
     summary = finish(directory)
     assert summary["refit"]["C"] in (0.01, 0.1, 1, 10, 100, 1000) and summary["refit"]["epochs"] is None
-    assert load_run(directory / "refit").predict(bonds(graphs=60)).probabilities.shape == (60, 2)
+    assert load_run(directory / "refit").predict_dataset(bonds(graphs=60)).values.shape == (60, 2)
 
 
 def test_tables_skip_refits(trained):

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class ExplainOptions(TrainedRunOptions):
-    graph: str = Field(description="id of the graph to explain")
+    graph: str | None = Field(None, description="id of the graph to explain; null: the only one")
+    target: str | None = Field(
+        None, description="class or target to explain; null: the most probable class, or the only target"
+    )
     out: str | None = Field(
         None, description="directory for edges.csv, nodes.csv and explanation.png; null: explained_GRAPH"
     )
@@ -37,9 +40,11 @@ def explain_prediction(options: ExplainOptions) -> None:
     from egin_dgl.terminal import make_console
     from egin_dgl.training.parallel.workers import one_thread
 
-    out = output_directory(Path(options.out or f"explained_{options.graph}"))
+    if options.out:
+        output_directory(Path(options.out))  # an error before any work
     run = options.load()
     graph = find_graph(run, options.input, options.graph)
+    out = output_directory(Path(options.out or f"explained_{graph.names[0]}"))
     terminal = make_console(stderr=True)
     with (
         one_thread(),
@@ -49,6 +54,7 @@ def explain_prediction(options: ExplainOptions) -> None:
         explanation = explain_graph(
             run,
             graph,
+            options.target,
             lambda method, done, total: progress.update(
                 task, description=method, completed=done, total=total
             ),
@@ -61,13 +67,16 @@ def explain_prediction(options: ExplainOptions) -> None:
     console.print(f"edges.csv, nodes.csv, explanation.png in {out}", highlight=False, soft_wrap=True)
 
 
-def find_graph(run: "TrainedRun", path: str, name: str) -> "GraphDataset":
-    """The graph of this id in a file, as a dataset of one graph."""
-    from egin_dgl.inference.explanation import one_graph
+def find_graph(run: "TrainedRun", path: str, name: str | None) -> "GraphDataset":
+    """The graph of this id in a file, or its only one, as a dataset of one graph."""
+    from egin_dgl.inference.subgraphs import one_graph
 
     first_names: list[str] = []
     for dataset in run.read_datasets(path):
-        if name in dataset.names:
+        if name is None and len(dataset) == 1 and not first_names:
+            return dataset
+        if name is not None and name in dataset.names:
             return one_graph(dataset, list(dataset.names).index(name))
         first_names = first_names or list(dataset.names[:5])
-    raise ConfigError(f"{path} has no graph {name!r}; its first are {', '.join(first_names) or 'none'}")
+    problem = "has several graphs: choose one with graph=ID" if name is None else f"has no graph {name!r}"
+    raise ConfigError(f"{path} {problem}; its first are {', '.join(first_names) or 'none'}")

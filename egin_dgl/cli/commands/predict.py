@@ -1,10 +1,12 @@
-"""Predict the classes of new graphs with a trained run:
+"""Predict new graphs with a trained run:
 
 egin predict run=outputs/smiles/egin_e/2026-11-16_12-00-00-000000 input=new.csv
 """
 
+import os
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -14,6 +16,9 @@ from egin_dgl.options import Count, Flag
 
 class PredictOptions(TrainedRunOptions):
     out: str | None = Field(None, description="CSV to write; null: NAME_predictions.csv, after the input")
+    level: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        0.9, description="probability that an interval or label set has the truth; null: without these"
+    )
     strict: Flag = Field(False, description="refuse unreadable graphs and labels that training has not seen")
     embeddings: str | None = Field(
         None, description="CSV to write embeddings to, of the fold or of the first"
@@ -30,8 +35,9 @@ def predict_graphs(options: PredictOptions) -> None:
     from egin_dgl.terminal import make_console
     from egin_dgl.training.parallel.workers import one_thread
 
-    run = options.load()
-    out = Path(options.out or f"{Path(options.input).name.split('.')[0]}_predictions.csv")
+    run = options.load(options.level)
+    name = Path(options.input).name.split(".")[0] if os.path.exists(options.input) else "molecule"
+    out = Path(options.out or f"{name}_predictions.csv")
     embeddings = Path(options.embeddings) if options.embeddings else None
     # The input is closed before an error is printed: at exit, modules that read it may be unloaded already.
     with (

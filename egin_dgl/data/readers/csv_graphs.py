@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from egin_dgl.data.arrays import GraphArrays, RawColumns
+from egin_dgl.data.arrays import GraphArrays, RawColumns, SourceRows
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import ColumnSelection, Selections, select_columns, stack_columns
@@ -127,6 +127,7 @@ def read_csv_graphs(
         ids=tuple(ids),
         splits=splits,
         lines=tuple(graphs.lines.tolist()),
+        rows=None if need_labels else SourceRows(np.arange(len(ids)), graphs.columns),
     )
 
 

@@ -23,6 +23,7 @@ from egin_dgl.errors import DataError
 
 # Fields of PyG's Data that are read by default; Data does not record which fields belong to nodes.
 PYG_NODE_FIELDS, PYG_EDGE_FIELDS = ("x", "pos"), ("edge_attr", "edge_weight")
+MOLECULES = ("SMILES string", "RDKit molecule")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def kind_of(graph: object) -> str | None:
         return "networkx graph"
     if isinstance(graph, str):
         return "SMILES string"
+    if any(base.__module__ == "rdkit.Chem.rdchem" for base in type(graph).__mro__):
+        return "RDKit molecule"
     if any(base.__module__ == "torch_geometric.data.data" for base in type(graph).__mro__):
         return "PyG graph"
     return None
@@ -52,7 +55,7 @@ def kind_of(graph: object) -> str | None:
 
 def read_graph(graph: Any, columns: Selections, molecules: str = "tu") -> GraphObject:
     """Read one graph with the selected columns; `molecules` names the features of SMILES strings."""
-    if isinstance(graph, str):
+    if kind_of(graph) in MOLECULES:
         from egin_dgl.data.readers.molecules import read_molecule  # it imports this module, and RDKit
 
         return read_molecule(graph, molecules)

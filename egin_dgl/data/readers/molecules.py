@@ -1,14 +1,17 @@
 """Molecules → graphs with RDKit: atom and bond features, and scaffolds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from sys import intern
 from typing import Any
 
 import numpy as np
 
-from egin_dgl.data.readers.graph_objects import GraphObject
+from egin_dgl.data.arrays import GraphArrays, SourceRows
+from egin_dgl.data.readers.columns import object_array
+from egin_dgl.data.readers.graph_objects import GraphObject, concat_graphs
 from egin_dgl.errors import ConfigError, DataError, one_line
 
 # Strings are interned: a table of molecules has millions of equal ones.
@@ -58,14 +61,15 @@ def rdkit_errors(smiles: str) -> Iterator[None]:
         raise DataError(f"{smiles[:60]!r} is not a molecule ({one_line(error)[:200]})") from None
 
 
-def read_molecule(smiles: str, features: str = "tu") -> GraphObject:
+def read_molecule(molecule: Any, features: str = "tu") -> GraphObject:
     """A molecule without explicit hydrogens, each bond in both directions.
 
     Args:
-        smiles: The SMILES string; a DataError gives the reason if it is invalid.
+        molecule: A SMILES string or RDKit's Mol; a DataError gives the reason if it is invalid.
         features: "tu" (atom symbol and bond type, as in the TU datasets) or "rich".
     """
-    molecule = parse_smiles(smiles)
+    smiles = molecule if isinstance(molecule, str) else "this Mol"
+    molecule = parse_smiles(molecule) if isinstance(molecule, str) else without_hydrogens(molecule)
     atoms, bonds = list(molecule.GetAtoms()), list(molecule.GetBonds())
     ends = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], dtype=np.int64).reshape(-1, 2)
     src, dst = np.concatenate([ends, ends[:, ::-1]]).T
@@ -74,6 +78,32 @@ def read_molecule(smiles: str, features: str = "tu") -> GraphObject:
         node_columns = {name: [read(atom) for atom in atoms] for name, read in atom_features.items()}
         edge_columns = {name: [read(bond) for bond in bonds] * 2 for name, read in bond_features.items()}
     return GraphObject(len(atoms), src, dst, node_columns, edge_columns)
+
+
+def is_missing(molecule: object) -> bool:
+    """None, as RDKit returns for what it cannot parse, or NaN, as pandas has it."""
+    return molecule is None or (isinstance(molecule, float) and molecule != molecule)
+
+
+def molecules_to_arrays(molecules: Sequence, features: str = "tu", first: int = 0) -> GraphArrays:
+    """SMILES strings and RDKit molecules, named by their number from `first`; invalid ones are listed in `GraphArrays.rows`."""
+    read, graph, reasons = [], np.full(len(molecules), -1), [""] * len(molecules)
+    for number, molecule in enumerate(molecules):
+        try:
+            if is_missing(molecule):
+                raise DataError("no molecule")
+            read.append(read_molecule(molecule, features))
+            graph[number] = len(read) - 1
+        except DataError as error:
+            reasons[number] = str(error)
+    valid = np.flatnonzero(graph >= 0).tolist()
+    are_texts = all(isinstance(molecule, str) or is_missing(molecule) for molecule in molecules)
+    return replace(
+        concat_graphs(read, tuple(str(first + number) for number in valid)),
+        smiles=tuple(molecules[number] for number in valid) if are_texts else (),
+        skipped=tuple(f"molecule {first + i}: {reason}" for i, reason in enumerate(reasons) if reason),
+        rows=SourceRows(graph, {"smiles": object_array(molecules)} if are_texts else {}, tuple(reasons)),
+    )
 
 
 def parse_smiles(smiles: str) -> Any:
@@ -91,6 +121,16 @@ def parse_smiles(smiles: str) -> Any:
             raise DataError(
                 f"{smiles[:60]!r} is not a molecule ({problems[0] if problems else 'invalid SMILES'})"
             )
+    if molecule.GetNumAtoms() == 0:
+        raise DataError("no atoms")
+    return molecule
+
+
+def without_hydrogens(molecule: Any) -> Any:
+    """RDKit's molecule as `parse_smiles` would return it, atoms in the same order; a DataError with the reason if invalid."""
+    Chem, _, _ = import_rdkit()
+    with rdkit_errors("this Mol"):
+        molecule = Chem.RemoveHs(molecule)
     if molecule.GetNumAtoms() == 0:
         raise DataError("no atoms")
     return molecule

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from egin_dgl.data.arrays import GraphArrays
+import numpy as np
+
+from egin_dgl.data.arrays import GraphArrays, SourceRows
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import object_array
@@ -70,12 +72,20 @@ def load_smiles(
 
 def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
     """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
+    for table in read_molecule_chunks(
+        path, chunk_size, columns.get("smiles", "smiles"), columns.get("id") or "id"
+    ):
+        yield read_table_of_molecules(table, **columns)
+
+
+def read_table_of_molecules(table: Table, **columns: Any) -> GraphArrays:
+    """Molecules for prediction; columns are found whatever the case of their names."""
     target = columns.get("target", "label")
     targets = [target] if isinstance(target, str) else target
     names = [columns.get("smiles", "smiles"), *targets, columns.get("id")]
-    for table in read_molecule_chunks(path, chunk_size, names[0], names[-1] or "id"):
-        table = table.renamed(name for name in names if name)
-        yield read_molecules(table, **columns, on_invalid="skip", need_labels=False)
+    renamed = table.renamed(name for name in names if name)
+    arrays = read_molecules(renamed, **columns, on_invalid="skip", need_labels=False)
+    return replace(arrays, rows=arrays.rows and replace(arrays.rows, columns=table.columns))
 
 
 def read_molecules(
@@ -100,7 +110,7 @@ def read_molecules(
         ids = table.column(id, option("id"))
     else:
         ids = table.columns.get("id", object_array(map(str, table.lines.tolist())))
-    rows, molecules, skipped = [], [], []
+    rows, molecules, skipped, reasons = [], [], [], [""] * len(texts)
     for row, text in enumerate(texts):
         try:
             if row in table.invalid:
@@ -112,6 +122,9 @@ def read_molecules(
             if on_invalid == "raise":
                 raise DataError(f"{reason}; correct it, or skip it with dataset.on_invalid=skip") from None
             skipped.append(reason)
+            reasons[row] = str(error)
+    graph = np.full(len(texts), -1)
+    graph[rows] = np.arange(len(rows))
     notes: tuple[str, ...] = ()
     if need_labels:
         if not rows:
@@ -126,4 +139,5 @@ def read_molecules(
         smiles=tuple(texts[rows]),
         skipped=tuple(skipped),
         lines=tuple(table.lines[rows].tolist()),
+        rows=None if need_labels else SourceRows(graph, table.columns, tuple(reasons)),
     )

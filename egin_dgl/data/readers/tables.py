@@ -35,6 +35,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def rows(self, start: int, stop: int) -> "Table":
+        columns = {name: values[start:stop] for name, values in self.columns.items()}
+        return replace(self, columns=columns, lines=self.lines[start:stop])
+
     def renamed(self, names: Iterable[str]) -> "Table":
         """Columns whose names differ from given ones in case only are renamed to them, where this is unambiguous."""
         columns = dict(self.columns)

@@ -11,7 +11,7 @@ from egin_dgl.reporting.formatting import format_metrics, unit_of
 from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows, target_text
 from egin_dgl.runs.run_dir import RunDir, is_described
 from egin_dgl.runs.schemas import Summary, read_object
-from egin_dgl.tasks import TASKS
+from egin_dgl.tasks import TASKS, Task
 
 MAX_LISTED = 50  # skipped molecules; summary.json has all
 CARD = """# {model} on {dataset}
@@ -31,7 +31,7 @@ CARD = """# {model} on {dataset}
 {explain} run={run} input=FILE graph=ID
 ```
 
-{calibration}
+{certainty}
 """
 
 
@@ -62,7 +62,7 @@ def write_card(run: RunDir) -> None:
         predict=sibling_program(command, "predict"),
         explain=sibling_program(command, "explain"),
         run=quote(str(run.path)),
-        calibration=calibration_text(summary),
+        certainty="\n\n".join(certainty_texts(summary)),
     )
     write_text(run.card, text)
 
@@ -177,6 +177,30 @@ def refit_text(refit: dict) -> str:
     return (
         f"Trained on all {refit['graphs']:,} graphs {choice}, as chosen by the cross-validation in `{refit['of']}`. There is no "
         "test set: expect the scores of that run."
+    )
+
+
+def certainty_texts(summary: dict) -> list[str]:
+    """What is known of probabilities, and of intervals or label sets."""
+    task = TASKS[summary.get("task", "multiclass")]
+    conformal = [conformal_text(summary["conformal"], task)] if summary.get("conformal") else []
+    return [calibration_text(summary), *conformal]
+
+
+def conformal_text(record: dict, task: type[Task]) -> str:
+    """The coverage that was measured on held-out graphs, of each target or from the lowest to the highest."""
+    name, measured = task.conformal_name, [value for value in record["coverage"] if value is not None]
+    level = f"{100 * record['level']:g} %"
+    if not measured:
+        return f"{name.capitalize()} at the level {level}: their coverage was not measured."
+    found = [f"{100 * value:.1f} %" for value in (min(measured), max(measured))]
+    mean = f"{100 * sum(measured) / len(measured):.1f} %"
+    text = (
+        mean if len(measured) == 1 else f"{found[0]} to {found[1]} (mean {mean} over {len(measured)} targets)"
+    )
+    return (
+        f"{name.capitalize()} at the level {level}, with quantiles of the other test graphs, held the truth of {text} of the test "
+        f"graphs of each fold."
     )
 
 

@@ -19,7 +19,7 @@ from egin_dgl.ewl.inputs import as_graph_set
 from egin_dgl.files import atomic_path, write_text
 from egin_dgl.inference.explanation import Explanation
 
-COLORS = colormaps["RdBu_r"]  # red: for the predicted class; blue: against it
+COLORS = colormaps["RdBu_r"]  # red raises the log-odds or value; blue lowers it
 MAX_ROWS = 12  # of the table on the terminal
 MAX_TEXTS = 60  # nodes up to which each has its label
 
@@ -37,11 +37,11 @@ def write_explanation(explanation: Explanation, graph: GraphDataset, directory: 
 
 
 def title_of(explanation: Explanation) -> str:
-    return f"{explanation.graph}: {explanation.predicted}, p = {explanation.probability:.3f}"
+    return f"{explanation.graph}: {explanation.prediction}"
 
 
 def draw_graph(explanation: Explanation, graph: GraphDataset, by: str, path: Path) -> None:
-    """Nodes and edges coloured by their contribution to the log-odds; wide edges contribute most."""
+    """Nodes and edges coloured by their contribution; wide edges contribute most."""
     points = layout(as_graph_set(graph))
     values = {"edges": explanation.edges[by].to_numpy(), "nodes": explanation.nodes[by].to_numpy()}
     scales = {name: Normalize(-max_abs(found), max_abs(found)) for name, found in values.items()}
@@ -64,7 +64,7 @@ def draw_graph(explanation: Explanation, graph: GraphDataset, by: str, path: Pat
     axes.margins(0.12)
     axes.set_title(title_of(explanation))
     for name, scale in scales.items():
-        label = f"{name}: contribution to the log-odds, by {by}"
+        label = f"{name}: contribution to the {explanation.task.evidence_name}, by {by}"
         figure.colorbar(ScalarMappable(scale, COLORS), ax=axes, shrink=0.7, label=label)
     figure.savefig(path, format="png", dpi=120)
 
@@ -88,7 +88,7 @@ def draw_molecule(explanation: Explanation, graph: GraphDataset, by: str, path: 
     rdMolDraw2D.PrepareAndDrawMolecule(
         canvas,
         molecule,
-        legend=f"{title_of(explanation)}; red: for it, blue: against it ({by})",
+        legend=f"{title_of(explanation)}; red raises it, blue lowers it ({by})",
         highlightAtoms=list(range(molecule.GetNumAtoms())),
         highlightAtomColors=dict(enumerate(light_colors(explanation.nodes[by].to_numpy()))),
         highlightBonds=list(bond_colors),
@@ -100,7 +100,7 @@ def draw_molecule(explanation: Explanation, graph: GraphDataset, by: str, path: 
 
 def explanation_table(explanation: Explanation, graph: GraphDataset, by: str) -> Table:
     """The edges with the largest contributions."""
-    title = f"{title_of(explanation)}; contributions of edges to its log-odds"
+    title = f"{title_of(explanation)}; contributions of edges to its {explanation.task.evidence_name}"
     table = Table(title=title, title_justify="left", box=SIMPLE)
     methods = [name for name in ("occlusion", "gradients") if name in explanation.edges]
     for name in ("edge", "between", *methods):

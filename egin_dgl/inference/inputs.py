@@ -1,0 +1,72 @@
+"""Graphs to predict, given as a path, a SMILES string, a list or a data frame → raw graphs in chunks."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.readers.columns import object_array
+from egin_dgl.data.readers.detect import open_graphs
+from egin_dgl.data.readers.graph_objects import MOLECULES, graphs_to_arrays, kind_of
+from egin_dgl.data.readers.molecules import is_missing, molecules_to_arrays, parse_smiles
+from egin_dgl.data.readers.smiles import read_table_of_molecules
+from egin_dgl.data.readers.tables import Table
+from egin_dgl.errors import ConfigError, DataError
+
+
+def read_inputs(graphs: object, dataset_settings: Mapping, chunk_size: int) -> Iterator[GraphArrays]:
+    """Raw graphs, at most `chunk_size` at a time but for objects of graph libraries.
+
+    Args:
+        graphs: see `TrainedRun`.
+        dataset_settings: the ``dataset`` settings of the run that predicts.
+    """
+    features = dataset_settings.get("features", "tu")
+    if isinstance(graphs, os.PathLike) or (isinstance(graphs, str) and os.path.exists(graphs)):
+        yield from open_graphs(Path(graphs), dataset_settings, chunk_size)
+    elif isinstance(graphs, str):
+        check_smiles(graphs)
+        yield molecules_to_arrays([graphs], features)
+    elif isinstance(graphs, pd.DataFrame):
+        table = frame_to_table(graphs)
+        columns = {
+            name: dataset_settings[name] for name in ("smiles", "target", "id") if name in dataset_settings
+        }
+        for start in range(0, len(graphs), chunk_size):
+            arrays = read_table_of_molecules(
+                table.rows(start, start + chunk_size), features=features, **columns
+            )
+            own = {str(name): graphs[name].to_numpy()[start : start + chunk_size] for name in graphs.columns}
+            yield replace(arrays, rows=arrays.rows and replace(arrays.rows, columns=own))
+    elif isinstance(graphs, Iterable):
+        several = list(graphs)
+        if several and all(is_missing(graph) or kind_of(graph) in MOLECULES for graph in several):
+            for start in range(0, len(several), chunk_size):
+                yield molecules_to_arrays(several[start : start + chunk_size], features, start)
+        else:
+            yield graphs_to_arrays(several, molecules=features)
+    else:
+        raise DataError(
+            f"graphs must be a path, a SMILES string, a list or a data frame, got {type(graphs).__name__}"
+        )
+
+
+def check_smiles(text: str) -> None:
+    """Refuse a string that is neither the path of anything nor a molecule; nothing is looked up by name."""
+    try:
+        parse_smiles(text)
+    except (DataError, ConfigError) as error:  # the latter without RDKit
+        raise DataError(f"{text[:200]}: no such file or directory, and no SMILES string ({error})") from None
+
+
+def frame_to_table(frame: pd.DataFrame) -> Table:
+    """The rows of a data frame as text, blank where a value is missing."""
+    if not frame.columns.is_unique:
+        raise DataError("two columns of the data frame have the same name")
+    texts = frame.astype(object).where(frame.notna(), "")
+    columns = {str(name): object_array(str(value).strip() for value in texts[name]) for name in texts.columns}
+    return Table(Path("data frame"), columns, np.arange(len(frame)))
