@@ -38,8 +38,8 @@ def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple
     elif saved := load_saved_folds(run, dataset):
         folds = saved
     elif cv.get("split_by") == "scaffold_size":
-        groups, _ = scaffold_groups(dataset.smiles, acyclic=True)
-        folds = split_by_group_size(groups, labels, settings["seed"], dataset.info.name)
+        scaffolds, _ = scaffold_groups(dataset.smiles, acyclic=True)
+        folds = split_by_group_size(scaffolds, labels, settings["seed"], dataset.info.name)
     elif dataset.splits:
         folds = folds_from_column(dataset.splits, labels, settings["seed"], dataset.info.name)
     else:

@@ -176,7 +176,9 @@ def split_by_group_size(groups: np.ndarray, labels: np.ndarray, seed: int = 0, d
         labels, seed, dataset: As in `make_folds`; they are recorded.
     """
     members = members_of(np.arange(len(groups)), groups)
-    train, validation, test = [], [], []
+    train: list[int] = []
+    validation: list[int] = []
+    test: list[int] = []
     for group in sorted(members, key=lambda group: (len(group), group[0]), reverse=True):
         if 10 * (len(train) + len(group)) <= 8 * len(groups):
             train += group

@@ -14,7 +14,8 @@ def indicators(labels: np.ndarray) -> np.ndarray:
     columns = labels[:, None] if labels.ndim == 1 else labels
     numbers = [strata(column) for column in columns.T]
     found = [number[:, None] == np.arange(number.max(initial=-1) + 1) for number in numbers]
-    return np.concatenate(found, axis=1)
+    belongs = np.concatenate(found, axis=1)
+    return belongs[:, belongs.any(axis=0)]  # a value that is more common than a bin leaves bins empty
 
 
 def strata(column: np.ndarray) -> np.ndarray:
@@ -78,9 +79,8 @@ def assign_iteratively(
         waiting[group] = False
         folds[fold].extend(members[group])
 
-    large = np.flatnonzero(
-        2 * k * sizes > len(order)
-    )  # groups of more than half a fold would find no room later
+    # Groups of more than half a fold would find no room later.
+    large = np.flatnonzero(2 * k * sizes > len(order))
     for group in large[np.argsort(-sizes[large], kind="stable")]:
         assign(group, room)
     left = content[waiting].sum(axis=0)
@@ -90,7 +90,7 @@ def assign_iteratively(
         for group in chosen[np.argsort(-content[chosen, rarest], kind="stable")]:
             assign(group, lacking[:, rarest])
         left = content[waiting].sum(axis=0)
-    for group in np.flatnonzero(waiting):
+    for group in np.flatnonzero(waiting).tolist():
         assign(group, room)
     return [np.sort(np.array(fold, dtype=np.int64)) for fold in folds]
 

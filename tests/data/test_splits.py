@@ -6,6 +6,7 @@ import pytest
 
 from egin_dgl.data import load_tu
 from egin_dgl.data.splits import folds_from_column, load_folds, make_folds, split_by_group_size
+from egin_dgl.data.stratify import indicators
 from egin_dgl.errors import ConfigError, DataError
 
 
@@ -284,6 +285,14 @@ def test_several_real_targets_are_stratified_jointly():
     random = [make_folds(np.zeros(300, dtype=int), 5, seed) for seed in range(20)]
     spreads = [np.ptp([np.nanmean(values[part], axis=0) for part in one.indices], axis=0) for one in random]
     assert set(sizes_of(folds)) == {60} and np.ptp(means, axis=0).sum() < 0.7 * np.sum(spreads, axis=1).mean()
+
+
+def test_a_common_value_leaves_no_empty_stratum():
+    values = np.random.default_rng(0).normal(size=(100, 2))
+    values[:60, 0] = 0.0  # more than a quantile bin holds
+    assert indicators(values).any(axis=0).all()
+    zeros = [(values[part, 0] == 0).sum() for part in make_folds(values, 5, seed=0).indices]
+    assert max(zeros) - min(zeros) <= 1
 
 
 def test_groups_stay_together_when_several_targets_are_stratified():

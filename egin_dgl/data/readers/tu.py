@@ -143,7 +143,9 @@ def target_names(columns: int, suffix: str) -> tuple[str, ...]:
 def _read_targets(raw: RawFiles, suffix: str) -> np.ndarray:
     """(rows, T) integers or real numbers as objects, None where an attribute is NaN."""
     table = _read_table(raw, suffix)
-    return np.where(np.isnan(table), None, table.astype(object))
+    targets = table.astype(object)
+    targets[np.isnan(table)] = None
+    return targets
 
 
 def _columns(raw: RawFiles, owner: str, rows: int, rows_of: str) -> RawColumns:
