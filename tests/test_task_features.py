@@ -188,7 +188,7 @@ def test_predict_with_intervals_or_sets(run, tables, task):
 def test_embed_and_explain(run, rings):
     trained = load_run(run)
     assert trained.embed(rings[:3]).shape[0] == 3
-    assert len(trained.explain(rings[:2])) >= 2
+    assert len(trained.explain(rings[:2], trained.info.output_names[-1])) >= 2
 
 
 def test_estimator(rings, task):
