@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 
+import networkx as nx
 import numpy as np
 import pytest
 import running
@@ -13,6 +14,7 @@ from rich.console import Console
 from running import ROOT, same_numbers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from egin_dgl.api import EGINClassifier, EGINRegressor, load_run
 from egin_dgl.cli.refit import plan_refit, train_refit
 from egin_dgl.evaluation.protocols import PROTOCOLS
 from egin_dgl.reporting.many_runs.report import make_report, write_report
@@ -48,6 +50,19 @@ def tables(tmp_path_factory):
         with open(directory / f"{name}.csv", "w", newline="") as file:
             csv.writer(file).writerows([header, *rows])
     return directory
+
+
+@pytest.fixture(scope="module")
+def rings(tables):
+    """The same graphs as networkx graphs."""
+    with open(tables / "edges.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    graphs = [nx.Graph() for _ in range(45)]
+    for row in rows:
+        graphs[int(row["graph"])].add_edge(int(row["source"]), int(row["target"]), bond=row["bond"])
+    for graph in graphs:
+        nx.set_node_attributes(graph, {node: "CN"[node % 2] for node in graph}, "atom")
+    return graphs
 
 
 @pytest.fixture(scope="module", params=list(TASKS))
@@ -161,6 +176,32 @@ def test_predictions_of_test_sets(run, task):
     }
     missing = [row for row in rows if row.get("label_long") == "" or row.get("label_charge") == ""]
     assert len(missing) == (0 if task == "multiclass" else 5)
+
+
+def test_predict_with_intervals_or_sets(run, tables, task):
+    frame = load_run(run).predict(tables)
+    assert len(frame) == 45
+    assert set(TASKS[task].columns(load_run(run).info)[1]) <= set(frame)
+    assert any(name.startswith(("low", "set")) for name in frame), list(frame)
+
+
+def test_embed_and_explain(run, rings):
+    trained = load_run(run)
+    assert trained.embed(rings[:3]).shape[0] == 3
+    assert len(trained.explain(rings[:2], trained.info.output_names[-1])) >= 2
+
+
+def test_estimator(rings, task):
+    sizes = np.array([len(graph) for graph in rings], dtype=float)
+    missing = np.where(np.arange(45) % 9 == 0, np.nan, sizes > 5)
+    y = {
+        "multiclass": np.where(sizes > 5, "long", "short"),
+        "multilabel": np.stack([sizes % 2, missing], axis=1),
+        "regression": np.stack([sizes, missing * 0.5], axis=1),
+    }[task]
+    estimator = EGINRegressor if task == "regression" else EGINClassifier
+    fitted = estimator(hidden_dim=4, num_layers=1, epochs=2).fit(rings, y)
+    assert fitted.predict(rings).shape == y.shape and fitted.transform(rings).shape[0] == 45
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ class EGINClassifier(ClassifierMixin, GraphEstimator):
         if y is None:
             raise ValueError("EGINClassifier requires y to be passed, but the target y is None.")
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            labels = as_labels(y)
+            labels = as_label_matrix(y)
             info = DatasetInfo(0, 0, task="multilabel", target_names=target_names(y, labels.shape[1]))
             classes = np.arange(labels.shape[1])
         else:
@@ -104,7 +104,7 @@ def as_classes(y: Sequence) -> np.ndarray:
     return labels
 
 
-def as_labels(y: Any) -> np.ndarray:
+def as_label_matrix(y: Any) -> np.ndarray:
     """Labels (G, T) of 0, 1 and NaN as float64; others are a ValueError."""
     try:
         labels = np.asarray(y, dtype=np.float64)

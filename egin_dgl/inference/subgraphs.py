@@ -47,6 +47,8 @@ def make_subgraphs(
         ids=(),
         splits=(),
         smiles=(),
+        training=None,
+        weights=None,
     )
 
 

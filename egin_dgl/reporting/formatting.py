@@ -70,7 +70,7 @@ def unit_of(metric: str) -> Unit:
     return PERCENT if found.is_fraction else PLAIN
 
 
-def format_metrics(means: Mapping[str, float | None]) -> str:
+def metrics_text(means: Mapping[str, float | None]) -> str:
     """Metrics as they are, not in %: auroc 0.954, log_loss 0.308; those that are undefined are left out."""
     known = {name: mean for name, mean in means.items() if mean is not None}
     units = {name: ERROR if unit_of(name) is ERROR else PLAIN for name in known}

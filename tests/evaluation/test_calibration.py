@@ -78,7 +78,7 @@ def cross_validation():
     logits, labels = drawn(K * SIZE, 3.0)
     folds = Folds("drawn", 0, "", K, tuple(np.arange(K * SIZE).reshape(K, SIZE)))
     splits = {fold: folds.split(fold, True) for fold in range(K)}
-    history = [EpochRecord(1, *[0.5] * 10, monitor_score=0.5, monitor_loss=0.5)]
+    history = [EpochRecord(1, *[0.5] * 9, monitor_score=0.5, monitor_loss=0.5)]
     results = [
         FoldResult(
             fold=fold,

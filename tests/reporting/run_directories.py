@@ -80,7 +80,9 @@ def write_target_run(directory, task, errors, *options):
     """
     run, metric = RunDir(directory), {"regression": "rmse", "multilabel": "auroc"}[task]
     directory.mkdir(parents=True, exist_ok=True)
-    run.register(run_spec(*SIX_EPOCHS, f"dataset.graphs={60 + len(task)}", *options))  # data of its own
+    run.register(
+        run_spec(*SIX_EPOCHS, f"dataset.graphs={60 + (task == 'regression')}", *options)
+    )  # data of its own
     record_overrides(directory, *options)
     model = "GIN" if "model=gin" in options else "EGIN-E"
     run.register_data(model, f"{task} data", task)

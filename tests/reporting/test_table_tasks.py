@@ -10,7 +10,7 @@ from egin_dgl.cli.sweep import search_value
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.metrics import MULTILABEL, REGRESSION
 from egin_dgl.evaluation.summary import summarize
-from egin_dgl.reporting.formatting import format_metrics, unit_of
+from egin_dgl.reporting.formatting import metrics_text, unit_of
 from egin_dgl.reporting.many_runs.comparison import compare_models
 from egin_dgl.reporting.many_runs.report import make_report, to_csv
 from egin_dgl.reporting.many_runs.table import result_tables
@@ -101,4 +101,4 @@ def test_small_errors_keep_three_digits():
     assert unit.text(0.6334) == "0.633" and unit.text(123.4567) == "123.457" and unit.text(0.0) == "0.000"
     assert unit.round(0.000421) != unit.round(0.000422)
     assert unit_of("log_loss").text(0.0123) == "0.012" and unit_of("auroc").text(0.5) == "50.0"
-    assert format_metrics({"auroc": 0.5, "mae": 0.00123, "r2": None}) == "auroc 0.500, mae 0.00123"
+    assert metrics_text({"auroc": 0.5, "mae": 0.00123, "r2": None}) == "auroc 0.500, mae 0.00123"

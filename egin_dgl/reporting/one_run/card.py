@@ -7,7 +7,7 @@ from pathlib import Path
 
 from egin_dgl import reproducibility
 from egin_dgl.files import write_text
-from egin_dgl.reporting.formatting import format_metrics, unit_of
+from egin_dgl.reporting.formatting import metrics_text, unit_of
 from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows, target_text
 from egin_dgl.runs.run_dir import RunDir, is_described
 from egin_dgl.runs.schemas import Summary, read_object
@@ -155,7 +155,7 @@ def score_lines(summary: dict) -> list[str]:
         lines.append(f"| {TASKS[summary['task']].baseline} | {unit.text(summary['baseline'])} | | |")
     lines.append("")
     means = {name: value["mean"] for name, value in summary["metrics"].items()}
-    return [*lines, f"{head}: {format_metrics(means)}.", *target_lines(summary)]
+    return [*lines, f"{head}: {metrics_text(means)}.", *target_lines(summary)]
 
 
 def target_lines(summary: dict) -> list[str]:

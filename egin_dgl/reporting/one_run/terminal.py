@@ -10,8 +10,8 @@ from egin_dgl.reporting.formatting import (
     EPOCH_CHOICE,
     PERCENT,
     Unit,
-    format_metrics,
     format_range,
+    metrics_text,
     protocol_label,
     unit_of,
 )
@@ -116,4 +116,4 @@ def metrics_line(summary: dict) -> str:
     by_fold = summary.get("chosen", []) + [{"C": f"{C:g}"} for C in penalties if len(penalties) > 1]
     choices = Counter(", ".join(f"{key}={value}" for key, value in chosen.items()) for chosen in by_fold)
     lines = [f"chosen in {n} of {summary['folds']} folds: {text}" for text, n in choices.most_common()]
-    return "\n".join([f"{headline_label(summary)}, other metrics: {format_metrics(means)}", *lines])
+    return "\n".join([f"{headline_label(summary)}, other metrics: {metrics_text(means)}", *lines])
