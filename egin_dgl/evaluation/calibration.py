@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from egin_dgl.evaluation.history import FoldResult, selected_record
 from egin_dgl.evaluation.metrics import MULTICLASS, Metrics
-from egin_dgl.evaluation.protocols import has_epochs
+from egin_dgl.evaluation.protocols import has_probabilities
 
 MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
 
@@ -68,10 +68,10 @@ def summarize_calibration(results: Sequence[FoldResult], metrics: Metrics = MULT
     labels = torch.cat([result.test_labels for result in results])
     scaled = torch.cat([z / (t or 1.0) for z, t in zip(logits, temperatures, strict=True)])
     evaluated = not torch.isnan(scaled).any()
-    is_network = all(has_epochs(result.history) for result in results)
+    comparable = all(has_probabilities(result.history) for result in results)
     record: dict[str, object] = {"temperatures": temperatures, "graphs": len(labels)}
     for name in ("ece", "log_loss"):
         metric = metrics[name]
-        before = metric(torch.cat(logits), labels) if evaluated and is_network else None
+        before = metric(torch.cat(logits), labels) if evaluated and comparable else None
         record[name] = {"before": before, "after": metric(scaled, labels) if evaluated else None}
     return record

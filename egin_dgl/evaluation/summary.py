@@ -13,7 +13,7 @@ from egin_dgl.evaluation.calibration import fold_temperature, summarize_calibrat
 from egin_dgl.evaluation.history import FoldResult, best_validation_record, selected_record
 from egin_dgl.evaluation.metrics import Metrics, compute_all_metrics
 from egin_dgl.evaluation.multiclass import confusion
-from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs, headline
+from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_probabilities, headline
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def summarize(results: Sequence[FoldResult], metrics: Metrics, k: int, validatio
     protocols = apply_protocols(histories)
     ratio = test_to_train(k, validation)
     values = [compute_all_metrics(metrics, *pair) for pair in headline_logits(results, protocols)]
-    if not all(map(has_epochs, histories)):
+    if not all(map(has_probabilities, histories)):
         undefined = [name for name, metric in metrics.items() if metric.needs_probabilities]
         values = [fold | dict.fromkeys(undefined, math.nan) for fold in values]
     best = [best_validation_record(history).monitor_score for history in histories] if validation else []

@@ -53,8 +53,11 @@ class Regression(Task):
 
     def loss(self, outputs: Tensor, labels: Tensor, weighted: bool = False) -> Tensor:
         known = ~labels.isnan()
-        truth = torch.where(known, (labels - self.mean) / self.std, 0.0).to(outputs.dtype)
+        truth = torch.where(known, self.encode(labels), 0.0).to(outputs.dtype)
         return masked_mean(LOSSES[self.kind](outputs, truth, reduction="none"), known)
+
+    def encode(self, labels: Tensor) -> Tensor:
+        return (labels - self.mean) / self.std
 
     def decode(self, outputs: Tensor) -> Tensor:
         return self.mean.to(outputs.device) + self.std.to(outputs.device) * outputs.double()

@@ -55,6 +55,10 @@ class Task:
         """Mean loss over the known labels, a scalar; `weighted` by the weights of classes, if any, as in training."""
         raise NotImplementedError
 
+    def encode(self, labels: Tensor) -> Tensor:
+        """Labels as a model learns them: the inverse of `decode`."""
+        return labels
+
     def decode(self, outputs: Tensor) -> Tensor:
         """Outputs of a model as logits, or as values in the units of the targets."""
         return outputs

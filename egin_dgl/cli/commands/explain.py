@@ -52,7 +52,7 @@ def explain_prediction(options: ExplainOptions) -> None:
             ),
         )
     if options.by not in explanation.edges:
-        raise ConfigError("a kernel machine has no gradients: use by=occlusion")
+        raise ConfigError("a kernel machine or a forest has no gradients: use by=occlusion")
     out = Path(options.out or f"explained_{options.graph}")
     write_explanation(explanation, graph, out, options.by)
     console = make_console()

@@ -91,7 +91,7 @@ def curves_figure(histories: Sequence[History], title: str) -> Figure:
             mean, std = np.mean(curves, axis=0), np.std(curves, axis=0)
             if np.isnan(mean).any():
                 continue
-            axes.plot(steps, mean, color=color, label=name, marker="o" if kernel else None)
+            axes.plot(steps, mean, color=color, label=name, marker="o" if kernel or epochs == 1 else None)
             lowest = mean / 10 if quantity == "loss" else -np.inf  # a log axis has no zero
             low = np.maximum(mean - std, lowest)
             axes.fill_between(steps, low, mean + std, color=color, alpha=0.15, linewidth=0)
