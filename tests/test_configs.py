@@ -48,7 +48,7 @@ def test_every_choice_takes_a_step(numbers, choice):
     dataset = bonds(graphs=8)
     network = build(settings, "model")(dataset.info)
     if not isinstance(network, torch.nn.Module):
-        assert network.penalties  # a kernel machine: one fit for each, without optimizer or scheduler
+        assert network.candidates  # fitted for each by scikit-learn, without optimizer or scheduler
         return
     optimizer = build(settings, "optimizer")(network.parameters())
     scheduler = build(settings, "scheduler")(optimizer)

@@ -22,7 +22,7 @@ from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.reporting.one_run.progress import FoldProgress
 from egin_dgl.reporting.one_run.terminal import metrics_line, summary_table, targets_table
 from egin_dgl.runs.run_dir import RunDir
-from egin_dgl.runs.settings import RunSpec, Settings, result_settings
+from egin_dgl.runs.settings import RunSpec, Settings, result_settings, trains_in_epochs
 from egin_dgl.tasks import TASKS
 from egin_dgl.tasks.task import baseline_score, score_predictions
 from egin_dgl.terminal import make_console
@@ -126,7 +126,7 @@ def ema_hint(settings: Settings, graphs: int) -> str | None:
     """A sentence for a network whose EMA weights, over a training set of this size, lag behind to the last step."""
     trainer = settings["trainer"]
     epochs, decay, steps = trainer["epochs"], trainer["ema_decay"], -(-graphs // trainer["batch_size"])
-    if decay is None or "penalties" in settings["model"] or epochs * steps * (1 - decay) >= 3:
+    if decay is None or not trains_in_epochs(settings) or epochs * steps * (1 - decay) >= 3:
         return None
     return (
         f"a fold has only {pluralize(epochs * steps, 'step')}: EMA weights with trainer.ema_decay={decay:g} lag behind the last "

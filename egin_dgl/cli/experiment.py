@@ -20,16 +20,16 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.data.transform import Standardizer
 from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.models.estimators.sklearn_model import SklearnModel
 from egin_dgl.models.model import GraphModel
-from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.runs.settings import Settings
 from egin_dgl.tasks import TASKS, Task
 from egin_dgl.training.device import fold_device, pick_device
 from egin_dgl.training.job import FoldJob, Recipe, TrainFold
-from egin_dgl.training.kernel_svm import fit_kernel_fold
 from egin_dgl.training.nested import Candidate, fit_nested_fold
 from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.sklearn_fold import fit_sklearn_fold
 from egin_dgl.training.trainer import fit_fold
 
 log = logging.getLogger(__name__)
@@ -80,12 +80,13 @@ def make_experiment(
     warn_not_reproducible(settings["reproducible"], device)
     recipe = make_recipe(settings, dataset)
     model = build_once(recipe, dataset.info)
-    check_combination(cv, recipe, device, isinstance(model, nn.Module))
-    check_task(recipe.options, TASKS[dataset.info.task], isinstance(model, nn.Module))
+    check_combination(cv, recipe, device, model)
+    check_task(recipe.options, TASKS[dataset.info.task], model)
     train: TrainFold = fit_fold
     epochs = recipe.options.epochs
-    if isinstance(model, WLKernelSVM):
-        train, epochs, device = fit_kernel_fold, len(model.penalties), torch.device("cpu")
+    if isinstance(model, SklearnModel):
+        model.check_dataset(dataset)
+        train, epochs, device = fit_sklearn_fold, len(model.candidates), torch.device("cpu")
     if cv.get("grid"):
         points = expand_grid(settings, references or {}, trust)
         candidates = [Candidate(chosen, make_recipe(varied, dataset)) for chosen, varied in points]
@@ -136,7 +137,7 @@ def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
     )
 
 
-def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
+def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | SklearnModel:
     """Build the model before any fold starts, so that a wrong value is one error and not ten.
 
     Optimizer and scheduler are built by the folds: the first optimizer of a process imports torch's compiler.
@@ -147,19 +148,23 @@ def build_once(recipe: Recipe, info: DatasetInfo) -> GraphModel | WLKernelSVM:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"model: {error}") from error
-    if not isinstance(model, (nn.Module, WLKernelSVM)):
+    if not isinstance(model, (nn.Module, SklearnModel)):
         raise ConfigError(f"model._target_ must make a torch.nn.Module, it made a {type(model).__name__}")
     return model
 
 
-def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_network: bool) -> None:
+def check_combination(
+    cv: Mapping, recipe: Recipe, device: torch.device, model: GraphModel | SklearnModel
+) -> None:
     """Refuse options that are valid alone but not together."""
     options, grid, validation = recipe.options, cv.get("grid"), cv["validation"]
     asked = [fit for fit in recipe.transforms if fit != Standardizer.fit or options.standardize is True]
-    if asked and not is_network:
-        raise ConfigError("a kernel needs the graphs as they are: use ewl=none, trainer.standardize=auto")
-    if grid and not is_network:
-        raise ConfigError("cv=nested is for networks; a kernel chooses its penalty in cv=ten_fold")
+    if isinstance(model, SklearnModel) and asked:
+        raise ConfigError(
+            f"the {model.name} needs the graphs as they are: use ewl=none, trainer.standardize=auto"
+        )
+    if isinstance(model, SklearnModel) and grid:
+        raise ConfigError(f"cv=nested is for networks: use cv=ten_fold for the {model.name}")
     if cv.get("holdout") and cv.get("fold") is None:
         raise ConfigError("cv.holdout is for a single split: use cv=holdout")
     if grid and not validation:
@@ -170,11 +175,13 @@ def check_combination(cv: Mapping, recipe: Recipe, device: torch.device, is_netw
         raise ConfigError("trainer.precision=fp16 needs a GPU; use bf16 on the CPU")
 
 
-def check_task(options: TrainerOptions, task: type[Task], is_network: bool) -> None:
+def check_task(options: TrainerOptions, task: type[Task], model: GraphModel | SklearnModel) -> None:
     """Refuse options that the task of the dataset does not have."""
     monitor = task.metric(options.monitor)
-    if monitor.needs_probabilities and not is_network:
-        raise ConfigError(f"trainer.monitor={monitor.name} needs probabilities, which a kernel has not")
+    if monitor.needs_probabilities and isinstance(model, SklearnModel) and not model.has_probabilities:
+        raise ConfigError(
+            f"trainer.monitor={monitor.name} needs probabilities, which the {model.name} has not"
+        )
     if options.loss not in task.losses:
         valid = ", ".join(task.losses)
         raise ConfigError(f"trainer.loss must be one of {valid} for task={task.name}, got {options.loss!r}")

@@ -25,6 +25,7 @@ from egin_dgl.evaluation.history import (
     selected_record,
 )
 from egin_dgl.evaluation.metrics import METRICS
+from egin_dgl.evaluation.protocols import has_epochs
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
@@ -70,7 +71,7 @@ def plan_refit(
     epochs, penalty = None, best_penalty([result.history for result in results])
     if penalty is not None:  # a kernel machine
         settings["model"]["penalties"] = [penalty]
-    else:
+    elif has_epochs(results[0].history):
         epochs = round(statistics.median(selected_record(result.history).epoch for result in results))
         settings["trainer"]["epochs"] = epochs
     settings["trainer"] |= {"patience": None, "fold_workers": 1}
@@ -160,10 +161,12 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
 
 def print_refit(summary: dict, path: Path) -> None:
     refit = summary["refit"]
-    duration = f"{refit['epochs']} epochs" if refit["epochs"] is not None else f"C = {refit['C']:g}"
-    selected = "".join(f", {key}={value}" for key, value in refit["chosen"].items())
+    found = [f"{refit['epochs']} epochs"] if refit["epochs"] is not None else []
+    found += [f"C = {refit['C']:g}"] if refit["C"] is not None else []
+    found += [f"{key}={value}" for key, value in refit["chosen"].items()]
     graphs = f"{summary['model']} on all {refit['graphs']:,} graphs of {summary['dataset']}"
-    lines = [f"{graphs}: {duration}{selected}, as in {refit['of']}"]
+    found.append(f"as in {refit['of']}")
+    lines = [f"{graphs}: {', '.join(found)}"]
     if refit["temperature"] is None:
         lines.append("probabilities are not calibrated: the run had no validation sets")
     lines.append(f"no graph is left for testing: expect the scores of that run; in {escape_control(path)}")

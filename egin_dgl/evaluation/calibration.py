@@ -21,10 +21,10 @@ from torch import Tensor
 from egin_dgl.data.splits import Split
 from egin_dgl.evaluation.history import FoldResult, selected_record
 from egin_dgl.evaluation.metrics import BY_TASK, MULTICLASS, Metric
-from egin_dgl.evaluation.protocols import has_epochs
+from egin_dgl.evaluation.protocols import has_probabilities
 
 MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
-PENALTY = 20.0  # λ for networks, worth about 50 graphs
+PENALTY = 20.0  # λ for networks and forests, worth about 50 graphs
 KERNEL_PENALTY = 1.0  # for kernel machines, whose decision values have a scale of their own
 
 
@@ -73,8 +73,8 @@ def pooled_temperature(
     if not sum(len(labels) for _, labels in pairs):
         return None
     logits, labels = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
-    is_network = all(has_epochs(result.history) for result in results)
-    return fit_temperature(logits, labels, PENALTY if is_network else KERNEL_PENALTY, log_loss)
+    probable = all(has_probabilities(result.history) for result in results)
+    return fit_temperature(logits, labels, PENALTY if probable else KERNEL_PENALTY, log_loss)
 
 
 def held_out_temperatures(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> list[float | None]:
@@ -97,12 +97,12 @@ def summarize_calibration(results: Sequence[FoldResult], splits: Mapping[int, Sp
     labels = torch.cat([result.test_labels for result in results])
     scaled = torch.cat([z / (t or 1.0) for z, t in zip(logits, temperatures, strict=True)])
     evaluated = not torch.isnan(scaled).any()
-    is_network = all(has_epochs(result.history) for result in results)
+    comparable = all(has_probabilities(result.history) for result in results)
     record: dict[str, object] = {"temperature": pooled_temperature(results), "temperatures": temperatures}
     record["graphs"] = len(labels)
     for name in ("ece", "log_loss"):
         if (metric := BY_TASK[results[0].task].get(name)) is None:
             continue
-        before = metric(torch.cat(logits), labels) if evaluated and is_network else None
+        before = metric(torch.cat(logits), labels) if evaluated and comparable else None
         record[name] = {"before": before, "after": metric(scaled, labels) if evaluated else None}
     return record

@@ -9,7 +9,8 @@ The epoch at which a test score is read changes a published number by many point
 - last_20: the mean of the last 20 epochs, or of all if there are fewer.
 
 A protocol is None if it needs values that were not computed: a validation set, or test scores at epochs where the test
-set was not evaluated. A kernel machine has a row per penalty C instead of epochs, so last and last_20 are None.
+set was not evaluated. A kernel machine has a row per penalty C instead of epochs, a forest a single row, so last and
+last_20 are None.
 """
 
 import math
@@ -60,7 +61,12 @@ def collapse(values: tuple) -> float | list:
 
 
 def has_epochs(history: History) -> bool:
-    """Whether the history is a network's."""
+    """Whether the history is a network's: a forest has one row, a kernel machine has one per penalty C."""
+    return not math.isnan(history[0].lr)
+
+
+def has_probabilities(history: History) -> bool:
+    """Whether logits are those of probabilities, which the decision values of a kernel machine are not."""
     return history[0].C is None
 
 

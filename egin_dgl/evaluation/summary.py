@@ -13,7 +13,7 @@ from egin_dgl.evaluation.calibration import held_out_temperatures
 from egin_dgl.evaluation.history import FoldResult, best_validation_record, selected_record
 from egin_dgl.evaluation.metrics import Metrics, compute_all_metrics
 from egin_dgl.evaluation.multiclass import confusion
-from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs, headline
+from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_probabilities, headline
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def summarize(
     protocols = apply_protocols(histories)
     ratio = test_to_train(k, validation)
     outputs = headline_logits(results, protocols)
-    is_network = all(map(has_epochs, histories))
-    defined = {name: one for name, one in metrics.items() if is_network or not one.needs_probabilities}
+    probable = all(map(has_probabilities, histories))
+    defined = {name: one for name, one in metrics.items() if probable or not one.needs_probabilities}
     values = [
         dict.fromkeys(metrics, math.nan) | compute_all_metrics(defined, predicted, labels)
         for predicted, labels in outputs

@@ -1,16 +1,14 @@
 """The Weisfeiler-Lehman subtree kernel with (E-WL) or without (1-WL) edge labels, and support vector machines on it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from itertools import combinations
+from dataclasses import fields
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, from_numpy
 
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl.color_vocabulary import UNSEEN, ColorVocabulary, Signatures
@@ -73,6 +71,33 @@ class WLKernel(TransformerMixin, BaseEstimator):
         columns = rows if others is None else self.transform(others)
         return (rows @ columns.T).toarray()
 
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        check_is_fitted(self, "vocabulary_")
+        return sum(self.vocabulary_.sizes)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fitted colours; without the options of the kernel."""
+        check_is_fitted(self, "vocabulary_")
+        colors = self.vocabulary_
+        found = {"node_labels": colors.node_labels, "edge_labels": colors.edge_labels}
+        for depth, level in enumerate(colors.levels, start=1):
+            found |= {f"depth{depth}.{name}": array for name, array in vars(level).items()}
+        return found
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore the result of `arrays` of a kernel with the same options."""
+        try:
+            levels = [
+                Signatures(*(arrays[f"depth{depth}.{field.name}"] for field in fields(Signatures)))
+                for depth in range(1, self.depth + 1)
+            ]
+            labels = arrays["node_labels"], arrays["edge_labels"]
+        except KeyError as error:
+            raise DataError(f"not saved colours: {error} is missing") from None
+        self.vocabulary_ = ColorVocabulary(self.method, *labels, levels)
+
     def _read(self, graphs: object) -> GraphSet:
         return as_graph_set(graphs, decimals=self.decimals, attributes=self.attributes)
 
@@ -112,109 +137,25 @@ def make_svm(
     class_weight: str | dict | None = None,
     seed: int = 0,
     max_iter: int = 10_000,
+    regression: bool = False,
 ) -> Pipeline:
-    """A support vector machine on the kernel: "linear" (LinearSVC on counts) or "precomputed" (SVC on the Gram matrix)."""
+    r"""A support vector machine on the kernel: "linear" (on counts) or "precomputed" (on the Gram matrix).
+
+    For classes they are `LinearSVC` and `SVC`. For values, if `regression`, "precomputed" is `SVR`, and "linear" is kernel
+    ridge regression, in the primal so that it scales to many graphs (the intercept b counts as a coefficient):
+
+    .. math:: \min_{w, b} \tfrac12 (|w|^2 + b^2) + C \sum_i (y_i - w \cdot x_i - b)^2
+    """
     kernel = WLKernel(method, depth, normalize, attributes, decimals)
     if kind == "linear":
         svm = LinearSVC(C=C, class_weight=class_weight, random_state=seed, max_iter=max_iter)
+        if regression:
+            # The squared loss without a margin is that of ridge regression.
+            svm = LinearSVR(C=C, epsilon=0.0, loss="squared_epsilon_insensitive", dual=False, tol=1e-6)
         return Pipeline([("kernel", kernel), ("svm", svm)])
     if kind == "precomputed":
         svm = SVC(C=C, kernel="precomputed", class_weight=class_weight)
+        if regression:
+            svm = SVR(C=C, kernel="precomputed")
         return Pipeline([("kernel", kernel), ("gram", Gram()), ("svm", svm)])
     raise ConfigError(f"kind must be linear or precomputed, got {kind!r}")
-
-
-@dataclass(frozen=True, eq=False)
-class KernelMachine:
-    """A fitted machine as plain arrays, for saving and prediction: linear functions of the counts.
-
-    There is one function for two classes, else one for each class (`LinearSVC`) or, if `by_pairs`, one for each pair of
-    classes, which vote (`SVC`).
-    """
-
-    kernel: WLKernel  # fitted
-    coefficients: np.ndarray  # (F, colours)
-    intercepts: np.ndarray  # (F,)
-    classes: np.ndarray  # numbers of the classes of the training graphs
-    by_pairs: bool
-
-    @classmethod
-    def from_pipeline(cls, kernel: WLKernel, machine: Pipeline) -> "KernelMachine":
-        """The fitted steps of `make_svm`."""
-        svm = machine[-1]
-        by_pairs = isinstance(svm, SVC)
-        coefficients = _pair_coefficients(svm, machine["gram"].rows_) if by_pairs else svm.coef_
-        return cls(kernel, coefficients, svm.intercept_, svm.classes_, by_pairs)
-
-    def logits(self, graphs: object, classes: int) -> Tensor:
-        """Decision values as logits, (G, classes)."""
-        return self.logits_from_counts(self.kernel.transform(graphs), classes)
-
-    def logits_from_counts(self, counts: sparse.csr_array, classes: int) -> Tensor:
-        decision = counts @ self.coefficients.T + self.intercepts
-        if decision.shape[1] == 1:
-            decision = decision[:, 0]
-        elif self.by_pairs:
-            decision = _vote(decision, len(self.classes))
-        return _to_logits(decision, self.classes, classes)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays of the machine, without the options of the kernel."""
-        colors = self.kernel.vocabulary_
-        found = {"coefficients": self.coefficients, "intercepts": self.intercepts, "classes": self.classes}
-        found |= {"by_pairs": np.array(self.by_pairs)}
-        found |= {"node_labels": colors.node_labels, "edge_labels": colors.edge_labels}
-        for depth, level in enumerate(colors.levels, start=1):
-            found |= {f"depth{depth}.{name}": array for name, array in vars(level).items()}
-        return found
-
-    @classmethod
-    def from_arrays(cls, kernel: WLKernel, arrays: Mapping[str, np.ndarray]) -> "KernelMachine":
-        """Restore the result of `arrays`, with an unfitted kernel of the same options."""
-        try:
-            levels = [
-                Signatures(*(arrays[f"depth{depth}.{field.name}"] for field in fields(Signatures)))
-                for depth in range(1, kernel.depth + 1)
-            ]
-            labels = arrays["node_labels"], arrays["edge_labels"]
-            kernel.vocabulary_ = ColorVocabulary(kernel.method, *labels, levels)
-            functions = arrays["coefficients"], arrays["intercepts"], arrays["classes"]
-            return cls(kernel, *functions, bool(arrays["by_pairs"]))
-        except KeyError as error:
-            raise DataError(f"not a saved kernel machine: {error} is missing") from None
-
-
-def _pair_coefficients(svm: SVC, rows: sparse.csr_array) -> np.ndarray:
-    """Linear functions of an `SVC`, one row for each pair i < j: Σ over support vectors of dual coefficient × counts.
-
-    The dual coefficients of a support vector of class i are in row j − 1, those of class j in row i.
-    """
-    support, ends, dual = rows[svm.support_], np.cumsum(svm.n_support_), svm.dual_coef_
-    if len(svm.classes_) == 2:
-        return np.asarray(dual @ support)
-    of_class = [slice(end - size, end) for end, size in zip(ends, svm.n_support_, strict=True)]
-    found = []
-    for i, j in combinations(range(len(svm.classes_)), 2):
-        first, second = of_class[i], of_class[j]
-        found.append(dual[j - 1, first] @ support[first] + dual[i, second] @ support[second])
-    return np.array(found)
-
-
-def _vote(decision: np.ndarray, classes: int) -> np.ndarray:
-    """One value for each class: its wins, and the sum of margins as a tie-breaker below 1/3, as in scikit-learn."""
-    wins, margins = (np.zeros((len(decision), classes)) for _ in range(2))
-    for value, (i, j) in zip(decision.T, combinations(range(classes), 2), strict=True):
-        wins[:, i] += value >= 0
-        wins[:, j] += value < 0
-        margins[:, i] += value
-        margins[:, j] -= value
-    return wins + margins / (3 * (np.abs(margins) + 1))
-
-
-def _to_logits(decision: np.ndarray, known: np.ndarray, classes: int) -> Tensor:
-    """Decision values, (G,) of two classes or (G, known), as (G, classes); classes without training graphs are lowest."""
-    if decision.ndim == 1:
-        decision = np.stack([-decision, decision], axis=1)
-    logits = np.repeat(decision.min(axis=1, keepdims=True) - 1, classes, axis=1)
-    logits[:, known] = decision
-    return from_numpy(logits).float()

@@ -49,7 +49,9 @@ class Explanation:
     task: type[Task]
     nodes: pd.DataFrame  # node, occlusion, gradients
     edges: pd.DataFrame  # source, target, occlusion, gradients; both directions in one row
-    residual: float | None  # part of f(x) − f(0) that the gradients do not sum to; None for kernel machines
+    residual: (
+        float | None
+    )  # part of f(x) − f(0) that the gradients do not sum to; None for kernels and forests
 
     def __repr__(self) -> str:
         sizes = f"{len(self.nodes)} nodes, {len(self.edges)} edges"

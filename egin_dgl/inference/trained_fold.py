@@ -16,11 +16,10 @@ from egin_dgl.data.loader import Batch
 from egin_dgl.data.transform import Standardizer, Transform
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, EginError, TrainingError, one_line
-from egin_dgl.ewl.kernel import KernelMachine
 from egin_dgl.ewl.preprocessing import FittedColors
 from egin_dgl.models.dispatch import embed_batch
+from egin_dgl.models.estimators.sklearn_model import FittedModel, SklearnModel
 from egin_dgl.models.registry import make_registered
-from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.tasks import TASKS, Task
 from egin_dgl.training.evaluator import compute_logits
@@ -43,7 +42,7 @@ class TrainedFold:
     temperature: float | None  # None: probabilities are not calibrated
     transforms: tuple[Transform, ...]
     task: Task
-    model: nn.Module | KernelMachine
+    model: nn.Module | FittedModel
     options: TrainerOptions  # for precision and fast
     device: torch.device
 
@@ -65,8 +64,8 @@ class TrainedFold:
         if not len(dataset):
             return torch.zeros(0, self.info.outputs)
         model = self.model
-        if isinstance(model, KernelMachine):
-            return model.logits(self.transform(dataset), self.info.classes)
+        if isinstance(model, FittedModel):
+            return self.task.decode(model.outputs(self.transform(dataset)))
         outputs = self._in_batches(dataset, lambda batch: compute_logits(model, batch, self.options))
         return self.task.decode(outputs)
 
@@ -81,8 +80,8 @@ class TrainedFold:
     def embeddings(self, dataset: GraphDataset) -> Tensor:
         """Graph embeddings (G, D), the input of the classifier."""
         model = self.model
-        if isinstance(model, KernelMachine):
-            raise TrainingError("a kernel machine has no embeddings")
+        if isinstance(model, FittedModel):
+            raise TrainingError(f"the {model.model.name} has no embeddings")
         return self._in_batches(dataset, lambda batch: embed_batch(model, batch, self.options.fast))
 
     @torch.no_grad()
@@ -97,7 +96,7 @@ def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool
     Metadata may come from anybody, with values that fail anywhere in the constructors: any exception is a `TrainingError`.
     """
     tensors, metadata = fold_dir.load_tensors()
-    model: nn.Module | KernelMachine
+    model: nn.Module | FittedModel
     try:
         info = DatasetInfo.from_dict(metadata["info"])
         make_model = import_model(metadata["model"]) if trust else make_registered(metadata["model"])
@@ -107,12 +106,13 @@ def load_fold(fold_dir: FoldDir, device: str | torch.device = "cpu", trust: bool
         for transform in transforms:
             dataset, make_model = transform.apply(dataset), transform.wrap(make_model)
         made = make_model(dataset.info)
-        options = TrainerOptions(precision=metadata.get("precision", "fp32"))  # kernel machines have none
+        options = TrainerOptions(
+            precision=metadata.get("precision", "fp32")
+        )  # kernel machines and forests have none
         temperature = metadata["temperature"]
         task = TASKS[info.task].from_dict(metadata["task"])
-        if isinstance(made, WLKernelSVM):
-            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-            model = KernelMachine.from_arrays(made.make_kernel(), arrays)
+        if isinstance(made, SklearnModel):
+            model = made.load({name: tensor.numpy() for name, tensor in tensors.items()})
         else:
             fold_dir.load_weights(made)
             model = made.to(device).eval()

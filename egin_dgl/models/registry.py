@@ -18,13 +18,13 @@ import egin_dgl.data
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import ConfigError
 from egin_dgl.ewl.preprocessing import ColorFeatures
+from egin_dgl.models.estimators.sklearn_model import SklearnModel
 from egin_dgl.models.model import GraphModel
-from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.options import format_value, validate_options
 
 MODULES = ("egin_dgl.data", "egin_dgl.ewl", "egin_dgl.models", "torch.optim")  # with their submodules
 CLASSES: dict[str, tuple[type, ...]] = {
-    "model": (GraphModel, WLKernelSVM),
+    "model": (GraphModel, SklearnModel),
     "ewl": (ColorFeatures,),
     "optimizer": (Optimizer,),
     "scheduler": (LRScheduler,),

@@ -60,3 +60,8 @@ def flatten_settings(settings: dict, prefix: str = "") -> dict[str, Any]:
         elif value is not None:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def trains_in_epochs(settings: Settings) -> bool:
+    """Whether the model is trained in epochs, as networks are: kernel machines and forests are not."""
+    return not {"penalties", "num_trees"} & set(settings["model"])

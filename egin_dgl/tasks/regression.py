@@ -58,8 +58,11 @@ class Regression(Task):
         self, outputs: Tensor, labels: Tensor, weighted: bool = False, graph_weights: Tensor | None = None
     ) -> Tensor:
         known = ~labels.isnan()
-        truth = torch.where(known, (labels - self.mean) / self.std, 0.0).to(outputs.dtype)
+        truth = torch.where(known, self.encode(labels), 0.0).to(outputs.dtype)
         return masked_mean(LOSSES[self.kind](outputs, truth, reduction="none"), known, graph_weights)
+
+    def encode(self, labels: Tensor) -> Tensor:
+        return (labels - self.mean) / self.std
 
     def decode(self, outputs: Tensor) -> Tensor:
         return self.mean.to(outputs.device) + self.std.to(outputs.device) * outputs.double()

@@ -68,6 +68,10 @@ class Task:
         """
         raise NotImplementedError
 
+    def encode(self, labels: Tensor) -> Tensor:
+        """Labels as a model learns them: the inverse of `decode`."""
+        return labels
+
     def decode(self, outputs: Tensor) -> Tensor:
         """Outputs of a model as logits, or as values in the units of the targets."""
         return outputs

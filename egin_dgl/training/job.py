@@ -10,12 +10,12 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.splits import Split
 from egin_dgl.data.transform import Transform
 from egin_dgl.evaluation.history import EpochRecord, FoldResult
+from egin_dgl.models.estimators.sklearn_model import SklearnModel
 from egin_dgl.models.model import GraphModel
-from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.options import TrainerOptions
 
-MakeModel = Callable[[DatasetInfo], GraphModel | WLKernelSVM]
+MakeModel = Callable[[DatasetInfo], GraphModel | SklearnModel]
 OnEpoch = Callable[[int, EpochRecord], None]  # called with the fold and its record after each epoch
 
 
@@ -46,5 +46,5 @@ class FoldJob:
     chosen: dict[str, object] | None = None  # settings selected by nested cross-validation, for the result
 
 
-# fit_fold, fit_kernel_fold or fit_nested_fold
+# fit_fold, fit_sklearn_fold or fit_nested_fold
 TrainFold = Callable[[GraphDataset, FoldJob, OnEpoch], FoldResult]

@@ -19,8 +19,8 @@ from egin_dgl.evaluation.history import (
     average_monitor,
     best_validation_record,
 )
+from egin_dgl.models.estimators.sklearn_model import SklearnModel
 from egin_dgl.models.model import GraphModel
-from egin_dgl.models.wl_kernel import WLKernelSVM
 from egin_dgl.runs.fold_dir import Progress
 from egin_dgl.tasks import TASKS
 from egin_dgl.training.evaluator import Evaluator, check_finite, embed, evaluate
@@ -159,10 +159,10 @@ def seed_torch(*keys: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def check_network(model: GraphModel | WLKernelSVM) -> GraphModel:
+def check_network(model: GraphModel | SklearnModel) -> GraphModel:
     if isinstance(model, nn.Module):
         return model
-    raise TypeError(f"{type(model).__name__} is not a torch.nn.Module: train it with fit_kernel_fold")
+    raise TypeError(f"{type(model).__name__} is not a torch.nn.Module: train it with fit_sklearn_fold")
 
 
 def is_finished(history: History, options: TrainerOptions) -> bool:

@@ -6,14 +6,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVR
 from small_graphs import build, random_graphs
 
 from egin_dgl.data import bonds
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl import WLKernel, as_graph_set, make_svm, refine
 from egin_dgl.ewl.inputs import concatenate
-from egin_dgl.ewl.kernel import KernelMachine, _to_logits
+from egin_dgl.ewl.machine import KernelMachine, _to_logits, linear_function
 
 
 def to_grakel(graphs):
@@ -133,9 +135,10 @@ def test_restored_machine_gives_equal_decisions(dataset, kind, name, classes):
     machine = make_svm(kind, C=10, depth=3)[1:].fit(counts, labels)
     expected = _to_logits(machine.decision_function(counts), machine.classes_, data.info.classes)
 
-    arrays = KernelMachine.from_pipeline(kernel, machine).arrays()
-    again = KernelMachine.from_arrays(WLKernel(depth=3, normalize=True), arrays)
-    found = again.logits(graphs, data.info.classes)
+    arrays = KernelMachine.from_pipeline(machine, data.info.classes).arrays()
+    again = WLKernel(depth=3, normalize=True)
+    again.load(kernel.arrays())
+    found = KernelMachine.from_arrays(arrays, data.info.classes, again.size).outputs(again.transform(graphs))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -144,6 +147,31 @@ def test_class_without_training_graphs_is_lowest():
     assert logits.tolist() == [[3.0, -2.0, -1.0, 2.0, -2.0]]
 
 
+def test_linear_regression_is_kernel_ridge(dataset):
+    """A constant feature is the intercept, which counts as a coefficient."""
+    counts = WLKernel(depth=2, normalize=True).fit_transform(dataset("MUTAG"))
+    values = np.random.default_rng(0).normal(size=counts.shape[0])
+    weights, intercept = linear_function(make_svm("linear", C=3, regression=True)[1:].fit(counts, values))
+    gram = (counts @ counts.T).toarray() + 1
+    expected = KernelRidge(alpha=1 / (2 * 3), kernel="precomputed").fit(gram, values).predict(gram)
+    np.testing.assert_allclose(counts @ weights + intercept, expected, atol=1e-4)
+
+
+def test_regression_on_the_gram_matrix_is_the_svr_of_scikit_learn(dataset):
+    counts = WLKernel(depth=2, normalize=True).fit_transform(dataset("MUTAG"))
+    values = np.random.default_rng(0).normal(size=counts.shape[0])
+    machine = make_svm("precomputed", C=3, regression=True)[1:].fit(counts, values)
+    weights, intercept = linear_function(machine)
+    expected = SVR(C=3, kernel="linear").fit(counts.toarray(), values).predict(counts.toarray())
+    np.testing.assert_allclose(counts @ weights + intercept, expected, atol=1e-2)
+    np.testing.assert_allclose(counts @ weights + intercept, machine.predict(counts), atol=1e-9)
+
+
 def test_invalid_arrays_are_an_error():
-    with pytest.raises(DataError, match="not a saved kernel machine"):
-        KernelMachine.from_arrays(WLKernel(depth=2), {"coefficients": np.zeros(3)})
+    with pytest.raises(DataError, match="not saved colours: 'depth1.own' is missing"):
+        WLKernel(depth=2).load({"node_labels": np.zeros(3)})
+    with pytest.raises(DataError, match="not a saved kernel machine: 'intercepts' is missing"):
+        KernelMachine.from_arrays({"coefficients": np.zeros((1, 3))}, 2, 3)
+    arrays = {"coefficients": np.zeros((1, 3)), "intercepts": np.zeros(1), "classes": np.arange(2)}
+    with pytest.raises(DataError, match=r"coefficients \(1, 3\), 4 colours"):
+        KernelMachine.from_arrays(arrays, 2, 4)

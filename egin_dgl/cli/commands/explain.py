@@ -60,7 +60,7 @@ def explain_prediction(options: ExplainOptions) -> None:
             ),
         )
     if options.by not in explanation.edges:
-        raise ConfigError("a kernel machine has no gradients: use by=occlusion")
+        raise ConfigError("a kernel machine or a forest has no gradients: use by=occlusion")
     write_explanation(explanation, graph, out, options.by)
     console = make_console()
     console.print(explanation_table(explanation, graph, options.by))

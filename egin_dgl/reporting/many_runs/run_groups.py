@@ -9,7 +9,7 @@ import numpy as np
 
 from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.history import FoldResult, best_validation_record
-from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_epochs
+from egin_dgl.evaluation.protocols import ProtocolResult, apply_protocols, has_probabilities
 from egin_dgl.evaluation.statistics import interval
 from egin_dgl.evaluation.summary import mean_std, test_to_train
 from egin_dgl.runs.reader import Run
@@ -79,7 +79,7 @@ class RunGroup:
 
     @property
     def is_kernel(self) -> bool:
-        return not all(has_epochs(result.history) for result in self.results.values())
+        return not all(has_probabilities(result.history) for result in self.results.values())
 
     @cached_property
     def protocols(self) -> dict[str, ProtocolResult | None]:

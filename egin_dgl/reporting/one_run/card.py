@@ -11,6 +11,7 @@ from egin_dgl.reporting.formatting import metrics_text, unit_of
 from egin_dgl.reporting.one_run.terminal import choice_name, protocol_rows, target_text
 from egin_dgl.runs.run_dir import RunDir, is_described
 from egin_dgl.runs.schemas import Summary, read_object
+from egin_dgl.runs.settings import trains_in_epochs
 from egin_dgl.tasks import TASKS, Task
 
 MAX_LISTED = 50  # skipped molecules; summary.json has all
@@ -120,7 +121,7 @@ def training_line(settings: dict) -> str:
         text += f", repeated {cv['repeats']} times" if cv.get("repeats", 1) > 1 else ""
         text += f", fold {cv['fold']} only" if cv.get("fold") is not None else ""
         text += ", settings selected per fold" if cv.get("grid") else ""
-    if "penalties" not in settings["model"]:  # a kernel machine has no epochs
+    if trains_in_epochs(settings):
         epochs = f"{'' if cv.get('refit') else 'up to '}{trainer['epochs']} epochs"
         text += f"; {epochs}, batch size {trainer['batch_size']}"
     return f"{text}; seed {settings['seed']}"
@@ -173,9 +174,13 @@ def target_lines(summary: dict) -> list[str]:
 
 
 def refit_text(refit: dict) -> str:
-    choice = f"for {refit['epochs']} epochs" if refit["epochs"] is not None else f"with C = {refit['C']:g}"
+    choice = "with the settings of"  # a forest
+    if refit["epochs"] is not None:
+        choice = f"for {refit['epochs']} epochs, as chosen by"
+    elif refit["C"] is not None:
+        choice = f"with C = {refit['C']:g}, as chosen by"
     return (
-        f"Trained on all {refit['graphs']:,} graphs {choice}, as chosen by the cross-validation in `{refit['of']}`. There is no "
+        f"Trained on all {refit['graphs']:,} graphs {choice} the cross-validation in `{refit['of']}`. There is no "
         "test set: expect the scores of that run."
     )
 

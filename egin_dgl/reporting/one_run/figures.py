@@ -44,7 +44,7 @@ def curves_figure(
             mean, std = np.mean(curves, axis=0), np.std(curves, axis=0)
             if np.isnan(mean).any():
                 continue
-            axes.plot(steps, mean, color=color, label=name, marker="o" if kernel else None)
+            axes.plot(steps, mean, color=color, label=name, marker="o" if kernel or epochs == 1 else None)
             low = (
                 np.maximum(mean - std, mean / 10) if quantity == "loss" else mean - std
             )  # a log axis has no zero

@@ -1,8 +1,8 @@
-"""Fit a kernel machine on one fold, with the same job, history and protocols as a network.
+"""Fit a kernel machine or a forest on one fold, with the same job, history and protocols as a network.
 
 Each value of the penalty C takes the place of an epoch: its metrics are one row of the history, from which protocols
-select. Decision values are not log-probabilities: the loss in the history, their cross-entropy, only breaks ties between
-values of C.
+select; a forest has a single row. Decision values are not log-probabilities: the loss in the history, their
+cross-entropy, only breaks ties between values of C.
 """
 
 import math
@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import asdict
 
 import torch
-from torch import nn
 
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.evaluation.calibration import fold_temperature
@@ -23,43 +22,40 @@ from egin_dgl.evaluation.history import (
     best_validation_record,
     selected_record,
 )
-from egin_dgl.ewl.inputs import as_graph_set
+from egin_dgl.models.estimators.sklearn_model import FittedModel, SklearnModel
 from egin_dgl.tasks import TASKS
 from egin_dgl.training.evaluator import score_outputs
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.tensorboard import FoldLogger
 
 
-def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
-    """Compute the kernel features of all graphs, fitted on the training graphs, then fit one machine per value of C."""
-    from egin_dgl.ewl.kernel import KernelMachine  # networks need no scikit-learn
-
+def fit_sklearn_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResult:
+    """Compute the features of all graphs, fitted on the training graphs, then fit one machine per candidate."""
     progress = job.folder.progress()
     if isinstance(progress, FoldResult):
         return job.folder.verify(progress)
     model = job.recipe.make_model(dataset.info)
-    if isinstance(model, nn.Module):
+    if not isinstance(model, SklearnModel):
         raise TypeError(f"{type(model).__name__} is a torch.nn.Module: train it with fit_fold")
-    split, classes = vars(job.split), dataset.info.classes
-    graphs = as_graph_set(dataset, attributes=model.attributes, decimals=model.decimals)
+    options, split = job.recipe.options, vars(job.split)
+    balanced = options.class_weights == "balanced"
     labels = {name: dataset.labels[chosen] for name, chosen in split.items()}
-    task = TASKS[dataset.info.task].fit(labels["train"], dataset.info)
-    metric = task.metric(job.recipe.options.monitor)
-    kernel = model.make_kernel()
-    counts = {"train": kernel.fit_transform(graphs.subset(split["train"]))}
-    counts |= {name: kernel.transform(graphs.subset(split[name])) for name in ("validation", "test")}
+    task = TASKS[dataset.info.task].fit(labels["train"], dataset.info, options.loss)
+    metric = task.metric(options.monitor)
+    features = model.make_features()
+    rows = {"train": features.fit_transform(model.read(dataset, split["train"]))}
+    rows |= {name: features.transform(model.read(dataset, split[name])) for name in ("validation", "test")}
+    targets = task.encode(labels["train"]).numpy()
     history: History = []
     test_logits, machines = [], []
     validation_logits = None  # of the selected machine
     with closing(FoldLogger(job.folder.path)) as logger:
-        for epoch, penalty in enumerate(model.penalties, start=1):
+        for epoch, candidate in enumerate(model.candidates, start=1):
             start = time.perf_counter()
-            fitted = model.make_machine(penalty, job.seed).fit(counts["train"], labels["train"].numpy())
             # Decide with the saved form: almost tied pairs depend on the last digit.
-            machine = KernelMachine.from_pipeline(kernel, fitted)
-            logits = {name: machine.logits_from_counts(rows, classes) for name, rows in counts.items()}
+            machine = model.fit(rows["train"], targets, candidate, job.seed, balanced)
             train, validation, test = (
-                score_outputs(task, logits[name], labels[name], metric)
+                score_outputs(task, machine.outputs(rows[name]), labels[name], metric)
                 for name in ("train", "validation", "test")
             )
             record = EpochRecord(
@@ -73,14 +69,14 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
                 lr=math.nan,
                 grad_norm=math.nan,
                 seconds=time.perf_counter() - start,
-                C=penalty,
+                C=candidate,
                 metric=metric.name,
             )
             record = average_monitor(history, record, window=1)
             history.append(record)
-            test_logits.append(logits["test"])
+            test_logits.append(test.logits)
             if len(labels["validation"]) and best_validation_record(history) is record:
-                validation_logits = logits["validation"]
+                validation_logits = validation.logits
             machines.append(machine)
             logger.log_epoch(record, {})
             on_epoch(job.fold, record)
@@ -89,13 +85,13 @@ def fit_kernel_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> F
         history=history,
         test_logits=torch.stack(test_logits),
         test_labels=labels["test"],
-        parameters=counts["train"].shape[1] * (1 if classes == 2 else classes),
+        parameters=machines[-1].parameters,
         validation_logits=validation_logits,
         validation_labels=labels["validation"],
         task=task.name,
     )
     selected = selected_record(history)
-    arrays = machines[selected.epoch - 1].arrays()
+    arrays = FittedModel(model, features, machines[selected.epoch - 1]).arrays()
     metadata = dict(
         job.recipe.metadata, fold=job.fold, info=asdict(dataset.info), transforms={}, task=task.to_dict()
     )

@@ -1,0 +1,1 @@
+"""Models that scikit-learn fits, instead of gradient steps: kernel machines and forests."""
