@@ -61,7 +61,7 @@ class EGINClassifier(ClassifierMixin, GraphEstimator):
         if y is None:
             raise ValueError("EGINClassifier requires y to be passed, but the target y is None.")
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            labels = as_label_matrix(y)
+            labels = as_indicators(y)
             info = DatasetInfo(0, 0, task="multilabel", target_names=target_names(y, labels.shape[1]))
             classes = np.arange(labels.shape[1])
         else:
@@ -86,7 +86,10 @@ class EGINClassifier(ClassifierMixin, GraphEstimator):
             labels = (found > 0.5).astype(np.int64)
             return np.where(invalid[:, None], np.nan, labels) if invalid.any() else labels
         classes = self.classes_[np.nan_to_num(found).argmax(axis=1)]
-        return np.where(invalid, None, classes.astype(object)) if invalid.any() else classes
+        if invalid.any():
+            classes = classes.astype(object)
+            classes[invalid] = None
+        return classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -104,7 +107,7 @@ def as_classes(y: Sequence) -> np.ndarray:
     return labels
 
 
-def as_label_matrix(y: Any) -> np.ndarray:
+def as_indicators(y: Any) -> np.ndarray:
     """Labels (G, T) of 0, 1 and NaN as float64; others are a ValueError."""
     try:
         labels = np.asarray(y, dtype=np.float64)

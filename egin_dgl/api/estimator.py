@@ -23,7 +23,7 @@ from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.prepare import GraphOptions, from_arrays
 from egin_dgl.data.readers.columns import select_columns
 from egin_dgl.data.readers.graph_objects import MOLECULES, graphs_to_arrays, kind_of
-from egin_dgl.data.readers.molecules import is_missing, molecules_to_arrays
+from egin_dgl.data.readers.molecules import is_no_molecule, molecules_to_arrays
 from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.data.targets import encoded_like
 from egin_dgl.errors import ConfigError, DataError
@@ -160,7 +160,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
 
     def _read(self, graphs: Sequence) -> tuple[GraphArrays, np.ndarray]:
         several = as_graph_list(graphs)
-        if several and all(is_missing(graph) or kind_of(graph) in MOLECULES for graph in several):
+        if several and all(is_no_molecule(graph) or kind_of(graph) in MOLECULES for graph in several):
             arrays = molecules_to_arrays(several, self.features)
             if arrays.skipped and self.on_invalid == "raise":
                 raise DataError(f"{arrays.skipped[0]}; on_invalid='skip' leaves such molecules out")

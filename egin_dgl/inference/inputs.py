@@ -12,7 +12,7 @@ from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.detect import open_graphs
 from egin_dgl.data.readers.graph_objects import MOLECULES, graphs_to_arrays, kind_of
-from egin_dgl.data.readers.molecules import is_missing, molecules_to_arrays, parse_smiles
+from egin_dgl.data.readers.molecules import is_no_molecule, molecules_to_arrays, parse_smiles
 from egin_dgl.data.readers.smiles import read_table_of_molecules
 from egin_dgl.data.readers.tables import Table
 from egin_dgl.errors import ConfigError, DataError
@@ -44,7 +44,7 @@ def read_inputs(graphs: object, dataset_settings: Mapping, chunk_size: int) -> I
             yield replace(arrays, rows=arrays.rows and replace(arrays.rows, columns=own))
     elif isinstance(graphs, Iterable):
         several = list(graphs)
-        if several and all(is_missing(graph) or kind_of(graph) in MOLECULES for graph in several):
+        if several and all(is_no_molecule(graph) or kind_of(graph) in MOLECULES for graph in several):
             for start in range(0, len(several), chunk_size):
                 yield molecules_to_arrays(several[start : start + chunk_size], features, start)
         else:

@@ -107,16 +107,16 @@ def test_weights_are_those_of_the_loss(numbers, kind):
     y = targets_of(model, graphs)
     answer = "predict_proba" if is_classifier(model) else "predict"
 
-    def fitted(graphs, y, weights=None):
+    def answers(graphs, y, weights=None):
         return getattr(clone(model).fit(graphs, y, sample_weight=weights), answer)(graphs_of(6))
 
-    plain = fitted(graphs, y)
-    np.testing.assert_allclose(fitted(graphs, y, [2.0] * 24), plain, rtol=1e-3, atol=1e-4)
+    plain = answers(graphs, y)
+    np.testing.assert_allclose(answers(graphs, y, [2.0] * 24), plain, rtol=1e-3, atol=1e-4)
     weights = np.array([1.0] * 20 + [0.0] * 4)
-    part = fitted(graphs[:20], y[:20], pd.Series(weights[:20]))
+    part = answers(graphs[:20], y[:20], pd.Series(weights[:20]))
     odd = np.where(np.arange(24) < 20, y, y[::-1])
-    np.testing.assert_allclose(fitted(graphs, odd, weights), part, rtol=1e-3, atol=1e-4)
-    assert not np.allclose(fitted(graphs, y, np.linspace(0.01, 3, 24)), plain, atol=1e-4)
+    np.testing.assert_allclose(answers(graphs, odd, weights), part, rtol=1e-3, atol=1e-4)
+    assert not np.allclose(answers(graphs, y, np.linspace(0.01, 3, 24)), plain, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def test_refit_predicts_like_any_other_run(trained):
     finish(directory)
     run, dataset = load_run(directory / "refit"), bonds(graphs=60)
     assert len(run.folds) == 1 and run.calibrated
+    assert run.quantiles.tolist() == load_run(directory).quantiles.tolist()
     answers = run.predict(dataset)
     correct = sum(
         a == dataset.info.class_names[y] for a, y in zip(answers["predicted"], dataset.labels, strict=True)

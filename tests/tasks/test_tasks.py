@@ -112,3 +112,25 @@ def test_a_wrong_metric_is_named_with_the_valid_ones():
         ConfigError, match="'rsme' is no metric of task=regression; valid: rmse, mae, r2, spearman"
     ):
         Regression.metric("rsme")
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("name", TASKS)
+def test_a_graph_of_weight_two_counts_as_two_graphs(name, balanced):
+    labels = labels_of(name, 10)
+    task = TASKS[name].fit(labels, INFO[name], balanced=balanced)
+    outputs = torch.randn(10, INFO[name].outputs, generator=torch.Generator().manual_seed(0))
+    counts = torch.tensor([0, 1, 2, 3, 1, 1, 2, 0, 1, 1])
+    repeated = task.loss(outputs.repeat_interleave(counts, 0), labels.repeat_interleave(counts, 0), True)
+    weighted = task.loss(outputs, labels, True, counts.double())
+    torch.testing.assert_close(weighted.float(), repeated.float())
+    torch.testing.assert_close(
+        task.loss(outputs, labels, True, torch.full((10,), 0.3)), task.loss(outputs, labels, True)
+    )
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_logits_of_predictions_predict_the_same(name):
+    logits = 5 * torch.randn(20, INFO[name].outputs, generator=torch.Generator().manual_seed(0)).double()
+    predicted = TASKS[name].predict(logits)
+    torch.testing.assert_close(TASKS[name].predict(TASKS[name].to_logits(predicted)), predicted)

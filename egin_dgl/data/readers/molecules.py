@@ -80,7 +80,7 @@ def read_molecule(molecule: Any, features: str = "tu") -> GraphObject:
     return GraphObject(len(atoms), src, dst, node_columns, edge_columns)
 
 
-def is_missing(molecule: object) -> bool:
+def is_no_molecule(molecule: object) -> bool:
     """None, as RDKit returns for what it cannot parse, or NaN, as pandas has it."""
     return molecule is None or (isinstance(molecule, float) and molecule != molecule)
 
@@ -90,14 +90,14 @@ def molecules_to_arrays(molecules: Sequence, features: str = "tu", first: int = 
     read, graph, reasons = [], np.full(len(molecules), -1), [""] * len(molecules)
     for number, molecule in enumerate(molecules):
         try:
-            if is_missing(molecule):
+            if is_no_molecule(molecule):
                 raise DataError("no molecule")
             read.append(read_molecule(molecule, features))
             graph[number] = len(read) - 1
         except DataError as error:
             reasons[number] = str(error)
     valid = np.flatnonzero(graph >= 0).tolist()
-    are_texts = all(isinstance(molecule, str) or is_missing(molecule) for molecule in molecules)
+    are_texts = all(isinstance(molecule, str) or is_no_molecule(molecule) for molecule in molecules)
     return replace(
         concat_graphs(read, tuple(str(first + number) for number in valid)),
         smiles=tuple(molecules[number] for number in valid) if are_texts else (),

@@ -204,8 +204,8 @@ def conformal_text(record: dict, task: type[Task]) -> str:
         mean if len(measured) == 1 else f"{found[0]} to {found[1]} (mean {mean} over {len(measured)} targets)"
     )
     return (
-        f"{name.capitalize()} at the level {level}, with quantiles of the other test graphs, held the truth of {text} of the test "
-        f"graphs of each fold."
+        f"{name.capitalize()} at the level {level}, with quantiles of the other test graphs, held the truth for {text} of the "
+        "test graphs."
     )
 
 
