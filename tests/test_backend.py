@@ -22,7 +22,7 @@ def run_with_broken_dgl(folder: Path, raising: str, *overrides: str) -> subproce
     )
 
 
-def test_damaged_installation_is_reported_once_and_training_goes_on_without_dgl(numbers, tmp_path):
+def test_damaged_installation_is_reported_once_and_training_continues_without_dgl(numbers, tmp_path):
     raising = 'raise FileNotFoundError("Cannot find DGL C++ graphbolt library at /x.so\\nmore")'
     done = run_with_broken_dgl(
         tmp_path, raising, "trainer=smoke", "cv.fold=0", "dataset=bonds", "trainer.fast=false"

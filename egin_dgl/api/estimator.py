@@ -22,7 +22,8 @@ from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.prepare import GraphOptions, from_arrays
 from egin_dgl.data.readers.columns import select_columns
-from egin_dgl.data.readers.graph_objects import MOLECULES, graphs_to_arrays, kind_of
+from egin_dgl.data.readers.graph_objects import graphs_to_arrays
+from egin_dgl.data.readers.libraries import MOLECULES, kind_of
 from egin_dgl.data.readers.molecules import is_no_molecule, molecules_to_arrays
 from egin_dgl.data.splits import Split, make_folds
 from egin_dgl.data.targets import encoded_like

@@ -11,7 +11,7 @@ from torch import Tensor
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.ragged import gather_rows, offsets_of
 from egin_dgl.data.readers.columns import ColumnSelection, to_numpy
-from egin_dgl.data.readers.graph_objects import kind_of, read_graph
+from egin_dgl.data.readers.libraries import kind_of, read_graph
 from egin_dgl.errors import DataError
 from egin_dgl.ewl.labels import as_labels, concat_labels
 

@@ -11,7 +11,8 @@ import pandas as pd
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.detect import open_graphs
-from egin_dgl.data.readers.graph_objects import MOLECULES, graphs_to_arrays, kind_of
+from egin_dgl.data.readers.graph_objects import graphs_to_arrays
+from egin_dgl.data.readers.libraries import MOLECULES, kind_of
 from egin_dgl.data.readers.molecules import is_no_molecule, molecules_to_arrays, parse_smiles
 from egin_dgl.data.readers.smiles import read_table_of_molecules
 from egin_dgl.data.readers.tables import Table

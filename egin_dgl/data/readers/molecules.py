@@ -11,7 +11,8 @@ import numpy as np
 
 from egin_dgl.data.arrays import GraphArrays, SourceRows
 from egin_dgl.data.readers.columns import object_array
-from egin_dgl.data.readers.graph_objects import GraphObject, concat_graphs
+from egin_dgl.data.readers.graph_objects import concat_graphs
+from egin_dgl.data.readers.libraries import GraphObject
 from egin_dgl.errors import ConfigError, DataError, one_line
 
 # Strings are interned: a table of molecules has millions of equal ones.

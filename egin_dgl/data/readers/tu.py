@@ -113,7 +113,7 @@ def read_tu(raw: RawFiles, task: TaskOption = "auto", need_labels: bool = True) 
         dst=dst,
         graphs=len(present),
         targets=None if targets is None else targets[present - 1],
-        target_names=target_names(0 if targets is None else targets.shape[1], suffix),
+        target_names=_target_names(0 if targets is None else targets.shape[1], suffix),
         task="multiclass" if suffix == "graph_labels" else "regression",  # by definition of the format
         nodes=_columns(raw, "node", nodes, "graph_indicator"),
         edges=_columns(raw, "edge", len(src), "A"),
@@ -136,7 +136,7 @@ def target_suffix(raw: RawFiles, task: TaskOption) -> str:
     return "graph_attributes" if attributes else "graph_labels"
 
 
-def target_names(columns: int, suffix: str) -> tuple[str, ...]:
+def _target_names(columns: int, suffix: str) -> tuple[str, ...]:
     return tuple(f"attribute{i}" for i in range(columns)) if suffix == "graph_attributes" else ("label",)
 
 
