@@ -19,6 +19,7 @@ from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.conformal import LEVEL, conformal_quantiles
 from egin_dgl.inference.inputs import read_inputs
 from egin_dgl.inference.predictions import Predictions, add_columns, concat_frames
+from egin_dgl.inference.same_kind import check_same_kind
 from egin_dgl.inference.subgraphs import one_graph
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
 from egin_dgl.runs.reader import Run, choose_folds, read_run
@@ -207,24 +208,6 @@ def load_run(
     )
 
 
-def check_same_kind(one: TrainedRun, other: TrainedRun) -> None:
-    """Refuse runs that predict different things, or encode graphs differently."""
-    parts = {
-        "task": lambda run: run.info.task,
-        "targets": lambda run: ", ".join(run.info.class_names or run.info.target_names),
-        "node features": lambda run: run.info.node_names,
-        "edge features": lambda run: run.info.edge_names,
-        "options of reading": lambda run: graph_options(run.run.settings["dataset"]),
-        "features of molecules": lambda run: run.run.settings["dataset"].get("features"),
-    }
-    for name, part in parts.items():
-        if part(one) != part(other):
-            found = f" ({part(one)} and {part(other)})" if name in ("task", "targets") else ""
-            raise ConfigError(
-                f"{one.run.folder} and {other.run.folder} cannot be averaged: they have different {name}{found}"
-            )
-
-
 def load_one_run(path: Path, device: str, trust: bool, folds: int | Sequence[int] | None) -> TrainedRun:
     """See `load_run`."""
     if not RunDir(path).exists:
@@ -244,4 +227,9 @@ def load_one_run(path: Path, device: str, trust: bool, folds: int | Sequence[int
             others = [number for number in chosen if number != fold]
             raise TrainingError(f"{error}" + (f", or use fold={others}" if others else "")) from error
     conformal = read_conformal(RunDir(path).summary)
+    targets = 1 if loaded[0].info.classes else len(loaded[0].info.target_names)
+    if conformal is not None and len(conformal["graphs"]) != targets:
+        raise ConfigError(
+            f"{RunDir(path).summary}: damaged (its conformal scores are not those of {targets} target(s))"
+        )
     return TrainedRun(run, tuple(loaded), () if conformal is None else (conformal,))

@@ -130,10 +130,22 @@ class ConformalRecord(Entries):
     coverage: list[Number]
 
 
+def has_scores(record: ConformalRecord) -> ConformalRecord:
+    """Every target has as many scores as graphs, or some of them."""
+    if [bool(graphs) for graphs in record["graphs"]] != [bool(scores) for scores in record["scores"]]:
+        raise ValueError("the scores of a target are missing")
+    if any(len(scores) > graphs for scores, graphs in zip(record["scores"], record["graphs"], strict=True)):
+        raise ValueError("a target has more scores than graphs")
+    return record
+
+
+Conformal = Annotated[ConformalRecord, AfterValidator(has_scores)]
+
+
 class WithConformal(Entries):
     """summary.json, of which only this is needed"""
 
-    conformal: NotRequired[ConformalRecord | None]
+    conformal: NotRequired[Conformal | None]
 
 
 class Summary(Entries):
@@ -150,7 +162,7 @@ class Summary(Entries):
     folds: int
     metrics: dict[str, MetricEntry]
     validation_score: Number
-    conformal: NotRequired[ConformalRecord | None]
+    conformal: NotRequired[Conformal | None]
     files: dict[str, int]  # checksum of each file that the run vouches for
 
 

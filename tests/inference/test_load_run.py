@@ -1,5 +1,6 @@
 """A run is loaded from the weights of its folds: of all that it expects, or of those that are named."""
 
+import json
 import shutil
 
 import pytest
@@ -82,3 +83,21 @@ def test_nonsensical_metadata_are_one_sentence(run):
         with pytest.raises(EginError) as caught:
             load_run(run.path, folds=0)
         assert "\n" not in str(caught.value), wrong
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"scores": [[]]}, "scores of a target are missing"),
+        ({"graphs": [1]}, "more scores than graphs"),
+        ({"graphs": [], "scores": []}, "conformal scores are not those of 1 target"),
+        ({"scores": "many"}, "conformal"),
+    ],
+)
+def test_scores_that_cannot_be_used_are_an_error(run, damage, message):
+    content = json.loads(run.summary.read_text())
+    del content["crc32"]
+    content["conformal"] |= damage
+    run.summary.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=f"summary.json: damaged .*{message}"):
+        load_run(run.path)
