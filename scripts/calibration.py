@@ -19,11 +19,15 @@ HEADER = (
 )
 
 
-def main() -> None:
+def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directories", nargs="+", metavar="DIR", help="directories with finished runs")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
     try:
-        runs = [run for run in find_runs(parser.parse_args().directories) if run.complete]
+        runs = [run for run in find_runs(parse(sys.argv[1:]).directories) if run.complete]
         print(HEADER + "".join(filter(None, map(table_row, runs))), end="")
     except EginError as error:
         sys.exit(f"error: {error}")

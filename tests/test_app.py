@@ -168,7 +168,11 @@ def test_repeated_cross_validation_and_an_inner_selection(run_here, tmp_path):
         (["cv=nested", "+cv.grid.trainer.monitor=[accuracy,mcc]"], "cannot vary trainer.monitor, which"),
         (["cv=nested", "model=majority"], "none of the options of cv.grid is one of this model"),
         (["trainer.class_weights=heavy"], "trainer.class_weights must be 'balanced', got 'heavy'"),
-        (["trainer.monitor=luck"], "'luck' is no metric of task=multiclass; valid: accuracy"),
+        (["trainer.monitor=luck"], "trainer.monitor must be 'auto', 'rmse', 'mae'"),
+        (
+            ["trainer.monitor=rmse"],
+            "trainer.monitor: 'rmse' is no metric of task=multiclass; valid: accuracy",
+        ),
     ],
 )
 def test_what_cannot_be_chosen_is_said(run_here, options, message, tmp_path):

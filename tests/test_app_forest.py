@@ -112,7 +112,7 @@ def test_a_forest_may_be_monitored_by_its_probabilities(run_here, tmp_path, mole
     summary = run_here(
         tmp_path, *chosen, "trainer.monitor=log_loss", "trainer.class_weights=balanced", "cv.fold=0"
     )
-    assert summary["monitor"] == "log_loss" and 0 < summary["validation_score"] < 5
+    assert summary["metric"] == "log_loss" and 0 < summary["validation_score"] < 5
     assert summary["calibration"]["log_loss"]["before"] is not None
     with pytest.raises(
         ConfigError, match="trainer.monitor=log_loss needs probabilities, which the E-WL kernel has not"

@@ -46,14 +46,14 @@ def test_own_graphs_page_runs(run_here, tmp_path, monkeypatch, capsys):
     )
     excerpt = next(text for _, text in blocks("docs/own-graphs.md") if text.startswith("id,smiles"))
     assert (EXAMPLES / "molecules.csv").read_text().startswith(excerpt)
-    assert (tmp_path / "predictions.csv").read_text().startswith("id,label,predicted,p_active,")
+    assert (tmp_path / "predictions.csv").read_text().startswith("id,label,split,predicted,p_active,")
     assert (tmp_path / "explained_m001" / "explanation.png").is_file()
 
 
 def test_molecules_page_runs(run_here, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     commands, printed = follow("docs/molecules.md", tmp_path, run_here, (*QUICK, "cv.k=3"))
-    assert commands == 5 and "skipped" in printed and "log-odds" in printed
+    assert commands == 6 and "not predicted" in printed and "log-odds" in printed
     assert (tmp_path / "new_molecules_predictions.csv").is_file()
     assert (tmp_path / "explained_n01" / "explanation.png").is_file()
     assert "EGIN-E on molecules" in (tmp_path / "outputs" / "molecules" / "card.md").read_text()
@@ -157,7 +157,7 @@ REFUSED = {
     ),
     "several targets": (
         [*TABLES, "dataset.target=[label,part]"],
-        "dataset.target must be the name of one column, as each graph has one class here (single-label",
+        "graphs.csv has no column 'part', only 'id', 'label', 'split'; set dataset.target=NAME",
     ),
     "no path": (["dataset=csv"], "dataset.path"),
     "no file": (["dataset=smiles", "dataset.path=none.csv"], "cannot read none.csv: No such file"),

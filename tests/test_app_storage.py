@@ -35,7 +35,7 @@ def small_files():
 
 
 def track(path):
-    record = EpochRecord(1, *[0.5] * 9, seconds=0.0)
+    record = EpochRecord(1, *[0.5] * 8, seconds=0.0)
     tracker = FoldLogger(path)
     try:
         for _ in range(20):

@@ -42,6 +42,7 @@ VALID = {
     | {"dataset.split_column"},
     -1: {"model.decimals", "ewl.decimals"},
     0: {"model.dropout", "model.mlp_dropout", "model.reach", "model.depth", "model.decimals"}
+    | {"model.radius"}
     | {"ewl.depth", "ewl.decimals", "optimizer.momentum", "scheduler.factor", "scheduler.patience"}
     | {"trainer.model.mlp_dropout", "trainer.ema_decay", "trainer.warmup_epochs", "cv.fold", "dataset.seed"}
     | UNBOUNDED - {"trainer.clip_grad_norm"},

@@ -66,5 +66,7 @@ def train(folder, number, arguments, run_here, quick):
         run = folder / finished[0]
         train_refit(plan_refit(RunDir(run)), run / "refit")
         return
+    if any("_forest" in text for text in arguments):  # it has no layers
+        quick = [text for text in quick if not text.startswith("model.")]
     summary = run_here(folder / Path(place[0] if place else str(number)), *options, *quick)
     assert summary["folds"] >= 1

@@ -226,6 +226,8 @@ def load_one_run(path: Path, device: str, trust: bool, folds: int | Sequence[int
         except TrainingError as error:
             others = [number for number in chosen if number != fold]
             raise TrainingError(f"{error}" + (f", or use fold={others}" if others else "")) from error
+    if not loaded:
+        raise ConfigError(f"{path}: it has no fold to load")
     conformal = read_conformal(RunDir(path).summary)
     targets = 1 if loaded[0].info.classes else len(loaded[0].info.target_names)
     if conformal is not None and len(conformal["graphs"]) != targets:

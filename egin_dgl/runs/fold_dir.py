@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from egin_dgl.data.tensor_file import checksum, map_tensors, write_tensors
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import EpochRecord, FoldResult, History
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.files import write_bytes, write_text
 from egin_dgl.runs.json_files import CHECKSUM
 from egin_dgl.runs.settings import FileIn
@@ -202,8 +203,10 @@ def read_history(path: str | Path) -> History:
 def parse_history(text: str) -> History:
     header, *rows = csv.reader(io.StringIO(text))
     fixed = {field.name for field in fields(EpochRecord)}
-    metric = next(name for name in header if name.startswith("test_") and name != "test_loss")
-    named: dict[str, Any] = {METRIC: metric.removeprefix("test_")}
+    scores = [name for name in header if name.startswith("test_") and name != "test_loss"]
+    if len(scores) != 1 or (metric := scores[0].removeprefix("test_")) not in METRICS:
+        raise ValueError("it has no column of test scores")
+    named: dict[str, Any] = {METRIC: metric}
     names = [name if name in fixed else f"{name.partition('_')[0]}_score" for name in header]
     records = []
     for row in rows:

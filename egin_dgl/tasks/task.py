@@ -52,7 +52,7 @@ class Task:
         if name in cls.metrics:
             return cls.metrics[name]
         valid, hint = ", ".join(cls.metrics), did_you_mean(name, cls.metrics)
-        raise ConfigError(f"{name!r} is no metric of task={cls.name}; valid: {valid}{hint}")
+        raise ConfigError(f"trainer.monitor: {name!r} is no metric of task={cls.name}; valid: {valid}{hint}")
 
     @classmethod
     def fit(cls, labels: Tensor, info: DatasetInfo, loss: Loss = "auto", balanced: bool = False) -> Self:

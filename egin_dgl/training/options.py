@@ -24,6 +24,23 @@ from egin_dgl.options import (
     parse_bool,
 )
 
+Monitor = Literal[
+    "auto",
+    "rmse",
+    "mae",
+    "r2",
+    "spearman",
+    "auroc",
+    "average_precision",
+    "accuracy",
+    "balanced_accuracy",
+    "log_loss",
+    "brier",
+    "f1_macro",
+    "mcc",
+    "ece",
+]
+
 
 class ModelDefaults(TypedDict, total=False):
     """Values that the configurations of models refer to, for models that have such options."""
@@ -45,7 +62,7 @@ class TrainerOptions(Options):
     standardize: Annotated[Literal["auto", True, False], BeforeValidator(parse_bool)] = "auto"
     class_weights: Literal["balanced"] | None = None
     loss: Loss = "auto"
-    monitor: str = "auto"
+    monitor: Monitor = "auto"
     monitor_window: Count = 1
     ema_decay: BelowOne | None = None
     bn_statistics: Literal["precise", "sample", "running"] = "precise"

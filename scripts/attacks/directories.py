@@ -102,7 +102,7 @@ class FlippedBits:
             and path.stat().st_size
             and not any(name in str(path.relative_to(run)) for name in UNREAD)
         )
-        self.probabilities = load_run(run).predict(dataset).probabilities
+        self.predictions = load_run(run).predict(dataset)
 
     def __call__(self, random: Random, route: str | None = None) -> None:
         file, route = random.choice(self.files), route or random.choice(("resume", "predict"))
@@ -126,8 +126,8 @@ class FlippedBits:
     def predict(self, path: Path) -> None:
         found: list = []
         message = attempt(lambda: found.append(load_run(path).predict(self.dataset)), self.place)
-        if message is None and not found[0].probabilities.equal(self.probabilities):
-            raise Fall("it gave other probabilities")
+        if message is None and not found[0].equals(self.predictions):
+            raise Fall("it gave other predictions")
 
 
 def find_difference(one: Path, two: Path) -> str | None:

@@ -1,6 +1,7 @@
 """Losses, predictions and fitted state of the three tasks."""
 
 import json
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 from egin_dgl.data import DatasetInfo
 from egin_dgl.errors import ConfigError
+from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.tasks import TASKS, Multiclass, Multilabel, Regression
+from egin_dgl.training.options import Monitor
 
 INFO = {
     "multiclass": DatasetInfo(1, 1, 3, class_names=("a", "b", "c"), target_names=("y",)),
@@ -105,6 +108,10 @@ def test_predictions_are_probabilities_or_values():
     assert torch.equal(Multilabel.decide(logits), (Multilabel.predict(logits) > 0.5).long())
     hot = Multiclass.predict(logits, 1e6)
     assert np.allclose(hot, 1 / 3, atol=1e-5)
+
+
+def test_every_metric_can_be_monitored():
+    assert get_args(Monitor) == ("auto", *METRICS)
 
 
 def test_a_wrong_metric_is_named_with_the_valid_ones():

@@ -15,18 +15,20 @@ from egin_dgl.data import bonds
 from egin_dgl.data.edge_list import EdgeList
 from egin_dgl.data.loader import GraphLoader
 from egin_dgl.data.splits import Split
-from egin_dgl.inference.explanation import integrated_gradients, one_graph
+from egin_dgl.inference.explanation import integrated_gradients
+from egin_dgl.inference.subgraphs import one_graph
 from egin_dgl.inference.trained_fold import TrainedFold
+from egin_dgl.tasks import Multiclass
 from egin_dgl.training.evaluator import Evaluator
 from egin_dgl.training.job import Recipe
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.train_epoch import TrainState, balanced_class_weights, train_one_epoch
+from egin_dgl.training.train_epoch import TrainState, train_one_epoch
 from egin_dgl.training.trainer import seed_torch
 
 DATA = bonds(graphs=40).with_training_statistics(range(24))
 SPLIT = Split(np.arange(24), np.arange(24, 32), np.arange(32, 40))
 ACCELERATED = ("gin", "egin", "egin_c", "egin_e")  # for these, the definition is another path
-EPOCH_READS = 3  # the losses, the correct predictions and the gradient norms of an epoch are read at its end
+EPOCH_READS = 4  # the losses, outputs, labels and gradient norms of an epoch are read at its end
 
 
 @contextmanager
@@ -46,16 +48,16 @@ def train_and_use(option, device, options, watch):
     recipe = Recipe(model, partial(torch.optim.Adam, lr=0.01), scheduler, options, {})
     state = TrainState.create(model.to(device), recipe)
     loader = GraphLoader(dataset, SPLIT.train, options.batch_size)
-    evaluator = Evaluator(dataset, SPLIT, options, generator, use_test=True)
-    weights = balanced_class_weights(dataset.labels[: len(SPLIT.train)], dataset.info.classes)
+    task = Multiclass.fit(dataset.labels[: len(SPLIT.train)], dataset.info, balanced=True)
+    evaluator = Evaluator(dataset, SPLIT, options, task, generator, use_test=True)
     first, *others = loader.shuffled(seed_torch(1))
-    train_one_epoch(
-        state, [first], 1, 1, options, weights
-    )  # the first step makes the constants of the dataset
+    train_one_epoch(state, [first], 1, 1, options, task)  # the first step makes the constants of the dataset
     with watch():
-        trained = train_one_epoch(state, others, 2, len(others), options, weights)
+        trained = train_one_epoch(state, others, 2, len(others), options, task)
     result = evaluator.evaluate(state.ema, 1)
-    fold = TrainedFold(0, DATA.info, DATA.vocabulary, None, (), result.model, options, torch.device(device))
+    fold = TrainedFold(
+        0, DATA.info, DATA.vocabulary, None, (), Multiclass(), result.model, options, torch.device(device)
+    )
     numbers = [torch.tensor([trained.loss, trained.grad_norm]), result.validation.logits, result.test.logits]
     numbers += [fold.logits(DATA), fold.embeddings(DATA)]
     numbers += integrated_gradients(fold, result.model, one_graph(DATA, 0), target=1)[:2]

@@ -1,9 +1,10 @@
 """Random forests on counts of substructures: E-WL colours of any graph, Morgan fingerprints of molecules."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 from torch import Tensor, from_numpy, get_num_threads
 
@@ -13,7 +14,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.models.estimators.sklearn_model import Arrays, Features, Machine, SklearnModel, fit_each_target
 from egin_dgl.models.estimators.trees import MAX_DEPTH, Trees
-from egin_dgl.options import Count, Decimals, Depth, Fraction
+from egin_dgl.options import Count, Decimals, Depth
 
 MIN_PROBABILITY = 1e-4  # a class that no tree votes for has a finite log loss
 
@@ -45,6 +46,9 @@ class Forest:
         return {f"trees.{name}": array for name, array in vars(self.trees).items()}
 
 
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
 class ForestModel(SklearnModel):
     """A forest of scikit-learn, one for all classes or one for each target; a subclass has the features."""
 
@@ -53,8 +57,6 @@ class ForestModel(SklearnModel):
     def __init__(self, info: DatasetInfo, num_trees: int, max_features: float | str, min_samples_leaf: int):
         super().__init__(info)
         self.num_trees, self.min_samples_leaf = num_trees, min_samples_leaf
-        if max_features == 0:
-            raise ValueError("max_features must be auto, sqrt or a fraction above 0, got 0")
         default = 1 / 3 if info.task == "regression" else "sqrt"
         self.max_features = default if max_features == "auto" else max_features
 
@@ -135,7 +137,7 @@ class EWLForest(ForestModel):
         method: Literal["1-wl", "e-wl"] = "e-wl",
         depth: Depth = 2,
         num_trees: Count = 200,
-        max_features: Fraction | Literal["auto", "sqrt"] = "auto",
+        max_features: Share | Literal["auto", "sqrt"] = "auto",
         min_samples_leaf: Count = 1,
         attributes: bool = False,
         decimals: Decimals | None = None,
@@ -177,7 +179,7 @@ class MorganForest(ForestModel):
         radius: Depth = 2,
         bins: Count = 2048,
         num_trees: Count = 200,
-        max_features: Fraction | Literal["auto", "sqrt"] = "auto",
+        max_features: Share | Literal["auto", "sqrt"] = "auto",
         min_samples_leaf: Count = 1,
     ):
         super().__init__(info, num_trees, max_features, min_samples_leaf)
