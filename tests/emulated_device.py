@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from egin_dgl.training.coroutine import Coroutine
+
 DEVICE = torch.device("meta")
 COPIES = ("_to_copy", "copy_")
 INDEXING = ("index", "index_put", "index_put_", "_index_put_impl_")
@@ -77,6 +79,13 @@ def emulated_device(monkeypatch):
     )
     monkeypatch.setattr(torch, "autocast", lambda device, **options: nullcontext())
     monkeypatch.setattr("egin_dgl.models.dispatch.is_autocast", lambda batch: False)
+    run = Coroutine._run
+
+    def run_emulated(coroutine):  # a dispatch mode holds in its own thread only
+        with EmulatedDevice():
+            run(coroutine)
+
+    monkeypatch.setattr(Coroutine, "_run", run_emulated)
     with EmulatedDevice():
         yield
 

@@ -47,7 +47,7 @@ class Constants:
         self.node_ids = torch.arange(self.nodes.total, device=self.src.device)
         self.training: Tensor | None = None
         if dataset.training is not None:
-            self.training = torch.as_tensor(dataset.training, dtype=torch.int64, device=self.src.device)
+            self.training = torch.as_tensor(dataset.training, dtype=torch.int64).to(self.src.device)
 
     @cached_property
     def edge_sums(self) -> Tensor:

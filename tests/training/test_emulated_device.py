@@ -60,7 +60,7 @@ def train_and_use(option, device, options, watch):
     )
     numbers = [torch.tensor([trained.loss, trained.grad_norm]), result.validation.logits, result.test.logits]
     numbers += [fold.logits(DATA), fold.embeddings(DATA)]
-    numbers += integrated_gradients(fold, result.model, one_graph(DATA, 0), target=1)[:2]
+    numbers += integrated_gradients(fold, result.model, one_graph(DATA, 0), 1)[:2]
     return numbers, fold
 
 
