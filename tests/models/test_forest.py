@@ -13,6 +13,7 @@ from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.models.estimators import trees
 from egin_dgl.models.estimators.forest import MIN_PROBABILITY, EWLForest, MorganForest
 from egin_dgl.models.estimators.trees import LEAF, MAX_DEPTH, Trees
+from egin_dgl.options import validate_options
 
 SMILES = ["C", "CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCCCl", "O=C=O", "c1ccncc1C"]
 
@@ -193,5 +194,5 @@ def test_morgan_fingerprints_need_smiles():
 
 
 def test_no_features_to_split_by_is_an_error():
-    with pytest.raises(ValueError, match="max_features must be auto, sqrt or a fraction above 0, got 0"):
-        EWLForest(info_of("multiclass", classes=2), max_features=0.0)
+    with pytest.raises(ConfigError, match="max_features must be greater than 0 or .*, got 0.0"):
+        validate_options(EWLForest, {"max_features": 0.0})

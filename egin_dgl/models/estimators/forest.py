@@ -46,7 +46,7 @@ class Forest:
         return {f"trees.{name}": array for name, array in vars(self.trees).items()}
 
 
-Share = Annotated[float, Field(gt=0, le=1)]
+PositiveFraction = Annotated[float, Field(gt=0, le=1)]
 
 
 class ForestModel(SklearnModel):
@@ -137,7 +137,7 @@ class EWLForest(ForestModel):
         method: Literal["1-wl", "e-wl"] = "e-wl",
         depth: Depth = 2,
         num_trees: Count = 200,
-        max_features: Share | Literal["auto", "sqrt"] = "auto",
+        max_features: PositiveFraction | Literal["auto", "sqrt"] = "auto",
         min_samples_leaf: Count = 1,
         attributes: bool = False,
         decimals: Decimals | None = None,
@@ -179,7 +179,7 @@ class MorganForest(ForestModel):
         radius: Depth = 2,
         bins: Count = 2048,
         num_trees: Count = 200,
-        max_features: Share | Literal["auto", "sqrt"] = "auto",
+        max_features: PositiveFraction | Literal["auto", "sqrt"] = "auto",
         min_samples_leaf: Count = 1,
     ):
         super().__init__(info, num_trees, max_features, min_samples_leaf)
