@@ -37,7 +37,10 @@ pytestmark = [
     pytest.mark.usefixtures("numbers"),
     pytest.mark.skipif("MKL_CBWR" in os.environ, reason="sets its own CPU flags"),
 ]
-MODELS = sorted(path.stem for path in (ROOT / "conf" / "model").glob("*.yaml"))
+# All but the model of molecules, which the graphs here are not.
+MODELS = sorted(
+    path.stem for path in (ROOT / "conf" / "model").glob("*.yaml") if path.stem != "morgan_forest"
+)
 TINY = [*SMALL, "trainer.epochs=2", "device=cpu"]
 
 

@@ -83,7 +83,9 @@ EXAMPLES = """
 
 @pytest.mark.slow
 def test_training_without_marker_fails(pytester, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", f"{TESTS}{os.pathsep}{TESTS.parent}")
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(map(str, (TESTS, TESTS.parent / "scripts", TESTS.parent)))
+    )
     pytester.makeconftest((TESTS / "conftest.py").read_text())
     pytester.makepyfile(EXAMPLES)
     done = pytester.runpytest_subprocess("-v", "--strict-markers", "-p", "no:xdist")
