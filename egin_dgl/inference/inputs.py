@@ -57,7 +57,7 @@ def read_inputs(graphs: object, dataset_settings: Mapping, chunk_size: int) -> I
 
 
 def check_smiles(text: str) -> None:
-    """Refuse a string that is neither the path of anything nor a molecule; nothing is looked up by name."""
+    """Refuse a string that is neither an existing path nor a molecule; datasets are not found by name."""
     try:
         parse_smiles(text)
     except (DataError, ConfigError) as error:  # the latter without RDKit

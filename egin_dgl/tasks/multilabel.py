@@ -9,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.evaluation.metrics import MULTILABEL
 from egin_dgl.options import Loss
-from egin_dgl.tasks.task import Task, format_numbers, join_members, masked_mean, per_target, set_scores
+from egin_dgl.tasks.task import Task, join_members, masked_mean, per_target, set_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +83,6 @@ class Multilabel(Task):
     @classmethod
     def columns(cls, info: DatasetInfo) -> tuple[list[str], list[str]]:
         return per_target("label", info), per_target("p", info)
-
-    @classmethod
-    def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:
-        return format_numbers(label)
-
-    @classmethod
-    def predicted_cells(cls, prediction: Tensor, info: DatasetInfo) -> list[str]:
-        return format_numbers(prediction)
 
 
 def label_scores(prediction: Tensor) -> Tensor:

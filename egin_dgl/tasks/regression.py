@@ -11,7 +11,7 @@ from torch.nn.functional import huber_loss, l1_loss, mse_loss
 from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.evaluation.metrics import REGRESSION
 from egin_dgl.options import Loss
-from egin_dgl.tasks.task import Task, format_numbers, masked_mean, per_target
+from egin_dgl.tasks.task import Task, masked_mean, per_target
 
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "auto": mse_loss,
@@ -118,11 +118,3 @@ class Regression(Task):
     @classmethod
     def columns(cls, info: DatasetInfo) -> tuple[list[str], list[str]]:
         return per_target("label", info), per_target("predicted", info)
-
-    @classmethod
-    def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:
-        return format_numbers(label)
-
-    @classmethod
-    def predicted_cells(cls, prediction: Tensor, info: DatasetInfo) -> list[str]:
-        return format_numbers(prediction)

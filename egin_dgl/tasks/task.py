@@ -128,13 +128,13 @@ class Task:
 
     @classmethod
     def true_cells(cls, label: Tensor, info: DatasetInfo) -> list[str]:
-        """The targets of one graph, in the columns of `columns`; empty where missing."""
-        raise NotImplementedError
+        """The targets of one graph, in the columns of `columns`; empty where missing. By default numbers."""
+        return format_numbers(label)
 
     @classmethod
     def predicted_cells(cls, prediction: Tensor, info: DatasetInfo) -> list[str]:
-        """What `predict` returned for one graph, in the columns of `columns`."""
-        raise NotImplementedError
+        """What `predict` returned for one graph, in the columns of `columns`. By default numbers."""
+        return format_numbers(prediction)
 
     def to_dict(self) -> dict[str, Any]:
         """What `decode` needs, as a JSON object; weights are for training only."""
