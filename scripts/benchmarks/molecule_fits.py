@@ -34,9 +34,13 @@ class MoleculeSet:
 
 @dataclass(frozen=True)
 class Score:
-    validation: float  # of the metric; NaN where the program does not report it
-    test: float
+    """NaN where a program does not report it, or the task has no probabilities."""
+
+    test: float  # the metric of the test molecules
     cpu_seconds: float  # of the process and its children
+    validation: float = float("nan")  # the metric of the validation molecules, by which an epoch was selected
+    log_loss: float = float("nan")  # of the test molecules before temperature scaling
+    calibrated_log_loss: float = float("nan")  # and after
 
 
 def write_split(data: MoleculeSet, root: Path, split: str, seed: int, path: Path) -> None:
@@ -92,7 +96,14 @@ def fit_ours(data: MoleculeSet, table: Path, overrides: Sequence[str], seed: int
     ]
     seconds = cpu_seconds(command, folder.with_suffix(".log"))
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return Score(summary["validation_score"], summary["protocols"]["selected"]["mean"], seconds)
+    losses = (summary["calibration"] or {}).get("log_loss", {})
+    return Score(
+        test=summary["protocols"]["selected"]["mean"],
+        cpu_seconds=seconds,
+        validation=summary["validation_score"],
+        log_loss=losses.get("before", float("nan")),
+        calibrated_log_loss=losses.get("after", float("nan")),
+    )
 
 
 def fit_chemprop(data: MoleculeSet, table: Path, python: Path, seed: int, folder: Path) -> Score:
@@ -111,7 +122,7 @@ def fit_chemprop(data: MoleculeSet, table: Path, python: Path, seed: int, folder
     if list(predicted["smiles"]) != list(truth["smiles"]):
         sys.exit(f"error: {folder} has predictions of other molecules than the test set of {table}")
     scores = [target_score(data.metric, truth[name], predicted[name]) for name in data.targets]
-    return Score(float("nan"), float(np.nanmean(scores)), seconds)
+    return Score(test=float(np.nanmean(scores)), cpu_seconds=seconds)
 
 
 def target_score(metric: str, truth: pd.Series, predicted: pd.Series) -> float:
