@@ -30,7 +30,9 @@ from egin_dgl.evaluation.protocols import has_probabilities
 MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
 PENALTY = 20.0  # λ for networks and forests, worth about 50 graphs
 MIN_GAIN = 1.92  # of the penalised log-likelihood over T = 1: χ²₁(0.95) / 2
-KERNEL_PENALTY = 1.0  # for kernel machines, whose decision values have a scale of their own: T = 1 means nothing there
+KERNEL_PENALTY = (
+    1.0  # for kernel machines, whose decision values have a scale of their own: T = 1 means nothing there
+)
 
 
 def fit_temperature(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ class MoleculeSet:
     file: str
     targets: tuple[str, ...]
     metric: str  # auroc or rmse, the mean over targets
+    training: tuple[str, ...] = ()  # overrides for networks
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,12 @@ def write_split(data: MoleculeSet, root: Path, split: str, seed: int, path: Path
 
 def cpu_seconds(command: Sequence[str | Path], log: Path) -> float:
     """CPU time of a command and its children; its output goes to a file."""
-    with log.open("w", encoding="utf-8") as output:
+    with log.open("w", encoding="utf-8") as output, TemporaryDirectory() as cache:
         process = subprocess.Popen(
             [str(word) for word in command],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | ENVIRONMENT,
+            env=os.environ | ENVIRONMENT | {"EGIN_CACHE": cache},  # molecules are read anew, as chemprop does
         )
         _, status, usage = os.wait4(process.pid, 0)
     if status:
@@ -132,5 +134,3 @@ def target_score(metric: str, truth: pd.Series, predicted: pd.Series) -> float:
     if metric == "rmse":
         return float(mean_squared_error(truth, predicted) ** 0.5)
     return float(roc_auc_score(truth, predicted)) if truth.nunique() == 2 else float("nan")
-
-
