@@ -33,7 +33,9 @@ class FileSummary:
         default_factory=list
     )  # logits and labels of graphs with a target
     unseen: Counter = field(default_factory=Counter)  # labels not in the training data
-    unknown: Counter = field(default_factory=Counter)  # targets that mean nothing to the run, such as other classes
+    unknown: Counter = field(
+        default_factory=Counter
+    )  # targets that mean nothing to the run, such as other classes
     skipped: int = 0
     reasons: list[str] = field(default_factory=list)  # why the first of these could not be read
 
@@ -138,7 +140,11 @@ def format_predictions(run: TrainedRun, summary: FileSummary, out: Path) -> str:
     if summary.unseen:
         lines.append(f"labels unseen in training, encoded as zeros: {format_counts(summary.unseen)}")
     if summary.unknown:
-        what = "classes unknown to the run" if run.info.classes else f"targets that task={run.task.name} cannot take"
+        what = (
+            "classes unknown to the run"
+            if run.info.classes
+            else f"targets that task={run.task.name} cannot take"
+        )
         lines.append(f"{what}, not evaluated: {format_counts(summary.unknown)}")
     lines += [f"not predicted: {line}" for line in summary.reasons]
     if (more := summary.skipped - len(summary.reasons)) > 0:
