@@ -8,7 +8,8 @@ import pandas as pd
 def format_tables(results: pd.DataFrame, planned: pd.DataFrame) -> str:
     """Mean ± standard error of the test score over seeds, and mean CPU seconds, each a row per data and split.
 
-    A fit that is planned but not made is missing: a cell has fewer seeds than planned, or none. The best mean of a row is bold.
+    A fit that is planned but not made is missing: a cell has fewer seeds than planned, or none. The best mean of a row is bold
+    where all of its fits are made.
 
     Args:
         results: a row per finished fit.
@@ -26,18 +27,15 @@ def pivot(results: pd.DataFrame, planned: pd.DataFrame, cell: Callable[[pd.DataF
         cells = {
             name: cell(fits[fits["model"] == name], int((row["model"] == name).sum())) for name in models
         }
-        best = best_model(fits, metric) if cell is score_cell else None
+        best = best_model(fits, metric) if cell is score_cell and len(fits) == len(row) else None
         texts = (f"**{text}**" if name == best else text for name, text in cells.items())
         lines.append(f"| {data}, {metric} | {split} | {' | '.join(texts)} |")
     return "\n".join(lines)
 
 
-def best_model(fits: pd.DataFrame, metric: str) -> str | None:
-    """The model with the best mean, if all can be compared: of one alone nothing is known."""
+def best_model(fits: pd.DataFrame, metric: str) -> str:
     means = fits.groupby("model")["test"].mean()
-    if len(means) < 2:
-        return None
-    return means.idxmin() if metric == "rmse" else means.idxmax()
+    return str(means.idxmin() if metric == "rmse" else means.idxmax())
 
 
 def score_cell(fits: pd.DataFrame, planned: int) -> str:
