@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import hydra
@@ -16,6 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from egin_dgl.cli.app import train
+from egin_dgl.cli.dry_run import PlannedJob, print_jobs, print_sweep
 from egin_dgl.cli.entrypoint import activate
 from egin_dgl.cli.overrides import TrainArguments, last_value
 from egin_dgl.cli.refit import plan_refit, train_refit
@@ -53,6 +55,9 @@ def resume(arguments: TrainArguments) -> None:
         run_refit(RunDir(origin), run, None, arguments)
         return
     spec = validate_recorded(run.load_spec(), run.path, arguments.trust, arguments.config_dir)
+    if arguments.dry_run:
+        print_jobs([PlannedJob(run, spec)], run.path)
+        return
     activate(run.path)
     log_to(run)
     with run.lock():
@@ -65,11 +70,15 @@ def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
     if record.is_search:
         again = f"type its command again with hydra.sweep.dir={sweep.path} to continue it"
         raise ConfigError(f"{sweep.path} holds a search: {again}")
-    unfinished = []
-    for number, job in enumerate(record.jobs):
-        spec = validate_recorded(job.spec, sweep.path, arguments.trust, arguments.config_dir)
-        if sweep.run_dir(job).load_finished(spec.settings) is None:
-            unfinished.append(number)
+    jobs = [
+        replace(job, spec=validate_recorded(job.spec, sweep.path, arguments.trust, arguments.config_dir))
+        for job in record.jobs
+    ]
+    if arguments.dry_run:
+        print_sweep(sweep, jobs)
+        return
+    finished = [sweep.run_dir(job).load_finished(job.spec.settings) is not None for job in jobs]
+    unfinished = [number for number, done in enumerate(finished) if not done]
     activate(sweep.path)
     if arguments.overrides and unfinished:
         launch_jobs(sweep, unfinished, arguments)

@@ -65,3 +65,59 @@ def holm(p_values: Sequence[float]) -> list[float]:
     bounds = np.minimum(1.0, values[order] * np.arange(len(values), 0, -1))
     adjusted[order] = np.maximum.accumulate(bounds)
     return adjusted.tolist()
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Probabilities that the difference of two models lies below, inside and above a region of practical equivalence."""
+
+    below: float
+    inside: float
+    above: float
+
+
+def practical_equivalence(
+    first: Sequence[float], second: Sequence[float], test_to_train: float, margin: float
+) -> Equivalence:
+    """Bayesian correlated t-test (Corani & Benavoli 2015) of `first` − `second` against the region ±`margin`.
+
+    The posterior of the mean difference is Student's t with n − 1 degrees of freedom around the mean of the differences, scaled
+    by the standard error of `paired_test`.
+    """
+    test = paired_test(first, second, test_to_train)
+    width = (test.high - test.low) / 2
+    if width == 0:  # equal differences on all folds: the posterior is a point
+        below, above = float(test.difference < -margin), float(test.difference > margin)
+    else:
+        freedom = test.folds - 1
+        scale = width / stdtrit(freedom, (1 + CONFIDENCE) / 2)
+        below = float(stdtr(freedom, (-margin - test.difference) / scale))
+        above = float(stdtr(freedom, (test.difference - margin) / scale))
+    return Equivalence(below, 1 - below - above, above)
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """Friedman test over datasets: mean rank of each model (1 is best), p, and p of each model against the first by Holm."""
+
+    ranks: list[float]
+    p: float
+    p_holm: list[float]
+
+
+def rank_test(scores: Sequence[Sequence[float]]) -> RankTest:
+    """Test whether models differ, from scores (datasets, models), larger is better; ties share their mean rank.
+
+    Each further model is compared with the first one by z = (R − R₁) / √(k(k+1)/6N) (Demšar 2006), adjusted by Holm.
+    """
+    from scipy import stats  # see above
+
+    values = np.asarray(scores, dtype=np.float64)
+    datasets, models = values.shape
+    if datasets < 2 or models < 3:
+        raise ValueError(f"a Friedman test needs two datasets and three models, got {values.shape}")
+    ranks = stats.rankdata(-values, axis=1).mean(axis=0)
+    z = (ranks[1:] - ranks[0]) / np.sqrt(models * (models + 1) / (6 * datasets))
+    with np.errstate(divide="ignore", invalid="ignore"):  # all models tie on all datasets: NaN
+        p = float(stats.friedmanchisquare(*values.T).pvalue)
+    return RankTest(ranks.tolist(), 1.0 if np.isnan(p) else p, holm((2 * stats.norm.sf(abs(z))).tolist()))
