@@ -62,9 +62,10 @@ def test_finished_run_is_listed(small_run, capsys):
 
 
 def test_composed_sweep_and_run_start_nothing(unwatched, tmp_path):
-    for options, jobs in ((["-m", "model=gin,egin"], 2), ([], 1)):
+    one_of_an_experiment = ["experiment=paper_quick", "dataset=mutag", "model=gin"]
+    for options, jobs in ((["-m", "model=gin,egin"], 2), ([], 1), (one_of_an_experiment, 2)):
         with unwatched():
-            done = running.command(*options, "dry_run=true", "dataset=bonds", cwd=tmp_path)
+            done = running.command(*options, "dry_run=true", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
         assert len(lines) == jobs + 1 and "unknown until the first one has finished" in lines[-1]
