@@ -14,11 +14,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 from docgen import claims, results_page
 from docgen.blocks import format_output, load_register, replace_block
 from docgen.dataset_facts import write_facts

@@ -6,9 +6,9 @@ import shutil
 import pytest
 import running
 
-from egin_dgl.cli.dry_run import format_seconds
 from egin_dgl.cli.overrides import parse_arguments
 from egin_dgl.cli.resume import resume
+from egin_dgl.reporting.many_runs.plan import format_seconds
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord

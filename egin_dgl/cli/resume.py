@@ -17,15 +17,17 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from egin_dgl.cli.app import train
-from egin_dgl.cli.dry_run import PlannedJob, print_jobs, print_sweep
 from egin_dgl.cli.entrypoint import activate
 from egin_dgl.cli.overrides import TrainArguments, last_value
+from egin_dgl.cli.ranks import set_ranks
 from egin_dgl.cli.refit import plan_refit, train_refit
 from egin_dgl.cli.sweep import run_in_sweep
 from egin_dgl.cli.validation import validate_recorded
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.files import storage_errors
+from egin_dgl.reporting.many_runs.plan import PlannedJob, print_jobs, print_sweep
 from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
 from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
 
@@ -54,7 +56,7 @@ def resume(arguments: TrainArguments) -> None:
             raise ConfigError(f"{run.path} is a refit of a run elsewhere: {again}")
         run_refit(RunDir(origin), run, None, arguments)
         return
-    spec = validate_recorded(run.load_spec(), run.path, arguments.trust, arguments.config_dir)
+    spec = recorded_spec(run.load_spec(), run.path, arguments)
     if arguments.dry_run:
         print_jobs([PlannedJob(run, spec)], run.path)
         return
@@ -64,16 +66,22 @@ def resume(arguments: TrainArguments) -> None:
         train(spec, run.path, trust=arguments.trust)
 
 
+def recorded_spec(spec: RunSpec, directory: Path, arguments: TrainArguments) -> RunSpec:
+    spec = validate_recorded(spec, directory, arguments.trust, arguments.config_dir)
+    return with_ranks(spec, arguments)
+
+
+def with_ranks(spec: RunSpec, arguments: TrainArguments) -> RunSpec:
+    return replace(spec, settings=set_ranks(spec.settings, arguments.ranks))
+
+
 def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
     """Run the unfinished jobs of a sweep, one after the other or with the launcher of this command."""
     record = sweep.load()
     if record.is_search:
         again = f"type its command again with hydra.sweep.dir={sweep.path} to continue it"
         raise ConfigError(f"{sweep.path} holds a search: {again}")
-    jobs = [
-        replace(job, spec=validate_recorded(job.spec, sweep.path, arguments.trust, arguments.config_dir))
-        for job in record.jobs
-    ]
+    jobs = [replace(job, spec=recorded_spec(job.spec, sweep.path, arguments)) for job in record.jobs]
     if arguments.dry_run:
         print_sweep(sweep, jobs)
         return
@@ -93,7 +101,7 @@ def run_recorded_job(
     record = sweep.load()
     job = record.jobs[number]
     run, trust = sweep.run_dir(job), arguments.trust
-    spec = validate_recorded(job.spec, sweep.path, trust, arguments.config_dir)
+    spec = recorded_spec(job.spec, sweep.path, arguments)
     log_to(run)
     try:
         run_in_sweep(sweep, run, number, len(record), lambda: train(spec, run.path, budget, trust))
@@ -137,6 +145,7 @@ def refit(arguments: TrainArguments) -> None:
 
 def run_refit(origin: RunDir, run: RunDir, device: str | None, arguments: TrainArguments) -> None:
     plan = plan_refit(origin, device, arguments.trust, arguments.config_dir)
+    plan = replace(plan, spec=with_ranks(plan.spec, arguments))
     activate(run.path)
     log_to(run)
     with run.lock():

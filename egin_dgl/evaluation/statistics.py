@@ -68,35 +68,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Equivalence:
-    """Probabilities that the difference of two models lies below, inside and above a region of practical equivalence."""
-
-    below: float
-    inside: float
-    above: float
-
-
-def practical_equivalence(
-    first: Sequence[float], second: Sequence[float], test_to_train: float, margin: float
-) -> Equivalence:
-    """Bayesian correlated t-test (Corani & Benavoli 2015) of `first` − `second` against the region ±`margin`.
-
-    The posterior of the mean difference is Student's t with n − 1 degrees of freedom around the mean of the differences, scaled
-    by the standard error of `paired_test`.
-    """
-    test = paired_test(first, second, test_to_train)
-    width = (test.high - test.low) / 2
-    if width == 0:  # equal differences on all folds: the posterior is a point
-        below, above = float(test.difference < -margin), float(test.difference > margin)
-    else:
-        freedom = test.folds - 1
-        scale = width / stdtrit(freedom, (1 + CONFIDENCE) / 2)
-        below = float(stdtr(freedom, (-margin - test.difference) / scale))
-        above = float(stdtr(freedom, (test.difference - margin) / scale))
-    return Equivalence(below, 1 - below - above, above)
-
-
-@dataclass(frozen=True)
 class RankTest:
     """Friedman test over datasets: mean rank of each model (1 is best), p, and p of each model against the first by Holm."""
 
@@ -121,3 +92,18 @@ def rank_test(scores: Sequence[Sequence[float]]) -> RankTest:
     with np.errstate(divide="ignore", invalid="ignore"):  # all models tie on all datasets: NaN
         p = float(stats.friedmanchisquare(*values.T).pvalue)
     return RankTest(ranks.tolist(), 1.0 if np.isnan(p) else p, holm((2 * stats.norm.sf(abs(z))).tolist()))
+
+
+def practical_verdict(low: float, high: float, region: float) -> str:
+    """What a 95 % interval says of a difference that counts only beyond ± `region`, the region of practical equivalence.
+
+    "better" or "worse" if the interval lies beyond the region, "equivalent" if it lies inside, else "undecided".
+
+    >>> [practical_verdict(*ends, region=1) for ends in ((1.5, 4), (-3, -1.5), (-0.5, 0.5), (-0.5, 4))]
+    ['better', 'worse', 'equivalent', 'undecided']
+    """
+    if low > region:
+        return "better"
+    if high < -region:
+        return "worse"
+    return "equivalent" if -region <= low and high <= region else "undecided"

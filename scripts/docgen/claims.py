@@ -7,46 +7,46 @@ from scipy import stats
 
 from docgen.results import NAMES
 from docgen.results_page import FAMILY, MISSING, Results, mean_interval, percent, points, signed, table
-from egin_dgl.evaluation.statistics import holm, paired_test, practical_equivalence, rank_test
+from egin_dgl.evaluation.statistics import holm, paired_test, practical_verdict, rank_test
 
 MARGIN = 0.01  # accuracies closer than one point are practically equal
-CERTAIN = 0.95
 
 
 def egin_against_gin(results: Results, model: str = "egin", other: str = "gin") -> str:
     """Paired tests per dataset, honest selection on the same folds."""
-    rows, tests, ours = [], [], []
+    rows, tests = [], []
     for dataset in results.datasets:
         one, two = (results.get(dataset, name, "ten_fold") for name in (model, other))
         first, second = one and one.accuracy["selected"], two and two.accuracy["selected"]
         if not (one and two and first and second) or one.folds != two.folds or one.data != two.data:
             continue
         test = paired_test(first, second, one.test_to_train)
-        region = practical_equivalence(first, second, one.test_to_train, MARGIN)
         papers = [results.published(dataset, name) for name in (model, other)]
         published = signed(papers[0].mean - papers[1].mean) if papers[0] and papers[1] else MISSING
         row = [results.label(dataset), percent(first), percent(second), published]
         row += [points(test.difference, test.low, test.high), f"{test.p:.2g}"]
         rows.append(row)
         tests.append(test)
-        ours.append(region)
     names = f"{NAMES[model]} − {NAMES[other]}"
     if not tests:
         return f"{names}: no dataset has both yet."
-    for row, p, region in zip(rows, holm([test.p for test in tests]), ours, strict=True):
-        row += [f"{p:.2g}", *(f"{100 * one:.0f}" for one in (region.below, region.inside, region.above))]
-    header = ["", NAMES[model], NAMES[other], "paper's difference", "our difference", "p", "p, Holm"]
-    header += ["P(< −1), %", "P(±1), %", "P(> +1), %"]
-    verdicts = [verdict(region.below, region.inside, region.above) for region in ours]
+    verdicts = [practical_verdict(test.low, test.high, MARGIN) for test in tests]
+    for row, p, verdict in zip(rows, holm([test.p for test in tests]), verdicts, strict=True):
+        row += [f"{p:.2g}", verdict]
+    header = [
+        "",
+        NAMES[model],
+        NAMES[other],
+        "paper's difference",
+        "our difference",
+        "p",
+        "p, Holm",
+        "by a point",
+    ]
     counts = ", ".join(f"{name} on {verdicts.count(name)}" for name in dict.fromkeys(verdicts))
     mean = mean_interval([test.difference for test in tests])
     sentence = f"{names} over {len(tests)} of {len(results.datasets)} datasets: mean difference {mean} points; {counts}."
     return f"{sentence}\n\n{table(header, rows)}"
-
-
-def verdict(below: float, inside: float, above: float) -> str:
-    named = {"worse by a point": below, "practically equal": inside, "better by a point": above}
-    return next((name for name, p in named.items() if p >= CERTAIN), "undecided")
 
 
 def ranks(results: Results) -> str:

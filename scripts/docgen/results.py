@@ -36,6 +36,12 @@ NAMES = {  # of models in tables, by option
     **{"ewl_kernel": "E-WL kernel", "ewl_forest": "E-WL forest"},
 }
 
+# Words of a command that are not options of a cell: its name, what it was a job of, and what changes no result.
+NOT_OTHERS = (
+    *("dataset=", "model=", "cv=", "seed=", "reproducible="),
+    *("experiment=", "hydra", "device=", "trainer.fold_workers=", "fold_curves="),
+)
+
 Scores = list[float] | None
 
 
@@ -74,8 +80,7 @@ def make_command(
 
 def command_of(spec: RunSpec) -> str:
     """The command of one cell, whatever sweep or experiment it was a job of."""
-    named = ("dataset=", "model=", "cv=", "seed=", "reproducible=", "experiment=", "hydra", "dry_run=")
-    others = [word for word in spec.overrides if not word.startswith(named)]
+    others = [word for word in spec.overrides if not word.startswith(NOT_OTHERS)]
     groups = [spec.choices[group] for group in ("dataset", "model", "cv")]
     settings = spec.settings
     return make_command(

@@ -43,7 +43,7 @@ def train_folds_of(overrides: Sequence[str]) -> str:
         run = RunDir(Path(directory))
         experiment = make_experiment(settings)
         _, splits = make_splits(experiment.dataset, settings, run)
-        results = train_all_folds(experiment, splits, settings, run, None)
+        results = train_all_folds(experiment, splits, settings, run, None, is_single=False)
     return hash_digits(result.history for result in results)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from egin_dgl.evaluation.statistics import holm, interval, paired_test, practical_equivalence, rank_test
+from egin_dgl.evaluation.statistics import holm, interval, paired_test, rank_test
 
 SCORES = [0.9, 0.85, 0.8, 0.95, 0.7, 0.88, 0.91, 0.79, 0.84, 0.9]
 
@@ -66,17 +66,6 @@ def test_scores_that_differ_by_rounding_only_are_equal():
         [0.3, 0.0, 0.0], [0.0, 0.1, 0.2], 1 / 9
     )  # 0.3 − 0.1 − 0.2 is not 0 in floating point
     assert (balanced.difference, balanced.t, balanced.p) == (0, 0, 1)
-
-
-def test_region_of_practical_equivalence():
-    other = [score - 0.03 + 0.01 * (i % 3) for i, score in enumerate(SCORES)]
-    region = practical_equivalence(SCORES, other, 1 / 9, 0.01)
-    test = paired_test(SCORES, other, 1 / 9)
-    assert region.below + region.inside + region.above == pytest.approx(1)
-    assert practical_equivalence(other, SCORES, 1 / 9, 0.01).above == pytest.approx(region.below)
-    # At a margin of zero the posterior is the t-test: one side has p / 2.
-    assert practical_equivalence(SCORES, other, 1 / 9, 0).below == pytest.approx(test.p / 2)
-    assert practical_equivalence(SCORES, SCORES, 1 / 9, 0.01).inside == 1
 
 
 def test_ranks_over_datasets():

@@ -1,8 +1,8 @@
 """How processes are started: fold workers from a forkserver, a job with a `reproducible` setting in a new process.
 
-The forkserver has imported torch and DGL and started no thread. A process that imports both by itself needs seconds before
-its first step and hundreds of megabytes of its own. The server can be started before the caller imports torch, so that both
-load at the same time; so this module imports neither.
+The forkserver has imported torch and started no thread. A process that imports it by itself needs seconds before its first
+step and hundreds of megabytes of its own. The server can be started before the caller imports torch, so that both load at the
+same time; so this module does not import it.
 """
 
 import logging
@@ -23,6 +23,13 @@ from egin_dgl.training.parallel.signals import handle_signals
 
 # PYTHONSAFEPATH (3.11): the server must not import an egin_dgl or torch that lies in the current directory.
 HAS_FORKSERVER = sys.version_info >= (3, 11) and "forkserver" in multiprocessing.get_all_start_methods()
+
+TORCHRUN = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}  # variables of its processes
+
+
+def started_by_torchrun() -> bool:
+    """Whether torchrun started this process as one of several ranks."""
+    return os.environ.keys() >= TORCHRUN and os.environ["WORLD_SIZE"] != "1"
 
 
 def start_forkserver() -> None:
