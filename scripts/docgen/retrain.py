@@ -16,6 +16,7 @@ from egin_dgl.cli.validation import resolve_settings
 from egin_dgl.errors import ConfigError
 from egin_dgl.files import write_text
 from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.settings import RunSpec
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 
 # Short cells of three models and datasets; while their digits stay, those of the tables are valid.
@@ -41,6 +42,7 @@ def train_folds_of(overrides: Sequence[str]) -> str:
     settings = resolve_settings(compose_config(overrides))
     with tempfile.TemporaryDirectory() as directory:
         run = RunDir(Path(directory))
+        run.register(RunSpec(settings))
         experiment = make_experiment(settings)
         _, splits = make_splits(experiment.dataset, settings, run)
         results = train_all_folds(experiment, splits, settings, run, None, is_single=False)
