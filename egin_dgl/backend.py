@@ -1,7 +1,7 @@
 """Imports of large libraries: DGL without its notices, or one sentence with the reason and the pip command to run.
 
-DGL is optional: without it, graphs are edge lists (`data/edge_list.py`). Its import takes seconds: only modules that need
-graphs `import egin_dgl.with_dgl`.
+DGL is optional: without it, graphs are edge lists (`data/edge_list.py`). Its import takes a second or more, so it is imported
+when the first DGLGraph is made; the accelerated path makes none.
 """
 
 import gc
@@ -34,6 +34,7 @@ def installed_version(package: str) -> str:
         return "not installed"
 
 
+@cache
 def import_dgl() -> ModuleType:
     """Import DGL with the PyTorch backend.
 
@@ -47,7 +48,7 @@ def import_dgl() -> ModuleType:
         with warnings.catch_warnings():
             # DGL 1.1 uses torch.cuda.amp names that newer torch deprecates.
             warnings.simplefilter("ignore")
-            return importlib.import_module("dgl")
+            dgl = importlib.import_module("dgl")
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if isinstance(error, ModuleNotFoundError) and error.name == "dgl":
@@ -57,20 +58,20 @@ def import_dgl() -> ModuleType:
             f"{sys.version_info.major}.{sys.version_info.minor} ({reason}): {how_to_install()}, or install the "
             "DGL build made for your torch (https://www.dgl.ai/pages/start.html)."
         ) from error
+    disable_cpu_specific_kernels()
+    return dgl
 
 
 @cache
 def has_dgl() -> bool:
     """Import DGL if it is installed; whether it can be used. A damaged installation is reported once."""
-    found = False
     try:
         import_dgl()
-        found = True
     except BackendError as error:
         if error.__cause__ is not None:  # it is installed
             log.warning("%s Until then models run without DGL.", error)
-    disable_cpu_specific_kernels()
-    return found
+        return False
+    return True
 
 
 @cache

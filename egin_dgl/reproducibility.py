@@ -94,7 +94,7 @@ def restart_if_needed(value: object) -> None:
 
 
 def disable_cpu_specific_kernels() -> None:
-    """Switch off kernels that depend on cache sizes or the processor's maker; call after importing torch and, if it is installed, DGL."""
+    """Switch off kernels that depend on cache sizes or the processor's maker; call after importing torch, and again after importing DGL."""
     if os.environ.get(MARK) in FLAGS:
         import torch
 

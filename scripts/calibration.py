@@ -3,11 +3,6 @@
 import argparse
 import sys
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 from egin_dgl.errors import EginError
 from egin_dgl.runs.reader import Run, find_runs
 from egin_dgl.runs.run_dir import RunDir

@@ -6,11 +6,6 @@ import tempfile
 import time
 from pathlib import Path
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 import torch
 from hydra import compose, initialize_config_dir
 

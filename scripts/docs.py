@@ -9,11 +9,6 @@ import argparse
 import sys
 from pathlib import Path
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 from docgen.blocks import Block, find_blocks, load_register, replace_block
 from docgen.remake import make_block, missing_data
 

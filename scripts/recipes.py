@@ -15,11 +15,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 import pandas as pd
 import yaml
 from docgen.recipes import (

@@ -18,11 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 import torch
 from attacks.directories import FlippedBits, MutatedDirectories
 from attacks.foreign import ForeignDirectories

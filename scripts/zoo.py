@@ -7,11 +7,6 @@ import argparse
 import sys
 from collections.abc import Callable
 
-try:
-    import egin_dgl.with_dgl  # noqa: F401
-except ImportError as error:
-    sys.exit(f"error: {error}")
-
 from docgen.zoo import measure_zoo, zoo_table
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate

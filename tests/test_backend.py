@@ -40,7 +40,7 @@ def test_import_prints_nothing_and_writes_nothing_to_home(tmp_path):
         "HOME": str(tmp_path)
     }
     done = subprocess.run(
-        [sys.executable, "-c", "import egin_dgl.layers, egin_dgl.models, egin_dgl.ewl, egin_dgl.data"],
+        [sys.executable, "-c", "from egin_dgl.backend import import_dgl; import_dgl()"],
         env=environment,
         capture_output=True,
         text=True,

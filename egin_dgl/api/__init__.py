@@ -1,6 +1,5 @@
 """The Python interface: a scikit-learn classifier and regressor, and trained runs."""
 
-import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.api.classifier import EGINClassifier
 from egin_dgl.api.regressor import EGINRegressor
 from egin_dgl.inference.trained_run import load_run

@@ -2,13 +2,13 @@
 
 from importlib import import_module
 
-import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.edge_list import EdgeList
 from egin_dgl.data.readers.synthetic import bonds
 from egin_dgl.data.readers.tu import load_tu
 from egin_dgl.data.transform import Standardizer
 from egin_dgl.data.vocabulary import Vocabulary
+from egin_dgl.reproducibility import disable_cpu_specific_kernels
 
 __all__ = [
     "DatasetInfo",
@@ -22,6 +22,8 @@ __all__ = [
     "load_smiles",
     "load_tu",
 ]
+
+disable_cpu_specific_kernels()  # here, as every package that computes imports this one
 
 # Imported on first use, as they need pandas.
 _LAZY = {"load_csv": "csv_graphs", "load_dgl_file": "dgl_file", "load_smiles": "smiles"}

@@ -2,7 +2,6 @@
 
 from importlib import import_module
 
-import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.ewl.audit import Audit, audit, duplicate_groups
 from egin_dgl.ewl.color_vocabulary import ColorVocabulary
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set

@@ -4,7 +4,6 @@
 `register`; see `fast/layers.py`.
 """
 
-import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.fast.accelerate import AcceleratedModel, accelerate
 from egin_dgl.fast.layers import FastLayer, register
 

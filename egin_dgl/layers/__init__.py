@@ -5,7 +5,6 @@ The graph is a `DGLGraph`, or an `EdgeList` where DGL is absent or cannot use th
 `egin_dgl.fast` computes some of them faster.
 """
 
-import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.layers.dgcnn import DGCNNConv, SortPool
 from egin_dgl.layers.egin import EGINCConv, EGINConv, EGINEConv, EGINMConv
 from egin_dgl.layers.egnn import EGNNAConv, EGNNCConv

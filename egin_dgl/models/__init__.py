@@ -1,6 +1,5 @@
 """Models: built from a `DatasetInfo`, called as ``model(graph, node_feats, edge_feats) -> logits``."""
 
-import egin_dgl.with_dgl  # noqa: F401
 from egin_dgl.models.attention import GAT, EdgeGAT
 from egin_dgl.models.baselines import Majority, MLPBag
 from egin_dgl.models.classifier import GraphClassifier

@@ -9,6 +9,7 @@ import numpy as np
 
 from egin_dgl.data.arrays import GraphArrays, SourceRows
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.graph_objects import concat_graphs
@@ -17,7 +18,7 @@ from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
 from egin_dgl.data.readers.raw_targets import Target, read_targets
 from egin_dgl.data.readers.tables import Table
 from egin_dgl.errors import DataError, list_first
-from egin_dgl.options import Name, TaskOption, validate_options
+from egin_dgl.options import Name, Seed, TaskOption, validate_options
 
 
 def load_smiles(
@@ -30,7 +31,9 @@ def load_smiles(
     on_invalid: Literal["raise", "skip"] = "raise",
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
-    use_edge_features: bool = True,
+    edge_features: EdgeFeatures = "keep",
+    structure: Structure = "keep",
+    shuffle_seed: Seed = 0,
     task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
@@ -46,12 +49,14 @@ def load_smiles(
         split_column: Column with train, validation or test, or with fold numbers.
         features: "tu" (atom symbol, bond type) or "rich" (also charge, hydrogens, chirality, rings, …).
         on_invalid: Molecules that RDKit cannot parse: "raise" an error or "skip" them with a warning.
-        self_loops, node_features, use_edge_features: See `GraphOptions`.
+        self_loops, node_features, edge_features, structure, shuffle_seed: See `GraphOptions`.
         task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the file.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions("as_given", self_loops, node_features, use_edge_features, task)
+    options = GraphOptions(
+        "as_given", self_loops, node_features, edge_features, structure, shuffle_seed, task
+    )
     columns: dict[str, Any] = {
         "smiles": smiles,
         "target": target,

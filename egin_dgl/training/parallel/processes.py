@@ -1,8 +1,8 @@
 """How processes are started: fold workers from a forkserver, a job with a `reproducible` setting in a new process.
 
-The forkserver has imported torch and DGL and started no thread. A process that imports both by itself needs seconds before
-its first step and hundreds of megabytes of its own. The server can be started before the caller imports torch, so that both
-load at the same time; so this module imports neither.
+The forkserver has imported torch and started no thread. A process that imports it by itself needs seconds before its first
+step and hundreds of megabytes of its own. The server can be started before the caller imports torch, so that both load at the
+same time; so this module does not import it.
 """
 
 import logging
