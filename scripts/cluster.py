@@ -1,7 +1,7 @@
 """Runs on a cluster that loses a node: killed in the middle, resumed, and compared with an unbroken one.
 
     make test-cluster                         # installs Ray into .venv-cluster and runs all
-    python scripts/cluster.py ray submitit    # some of: ray, submitit, torchrun
+    python scripts/cluster.py ray submitit    # some of: ray, ray_retries, submitit, torchrun
 
 The nodes are processes on this machine, connected through the loopback interface: a Ray cluster of two nodes, two jobs of
 submitit's local executor, two agents of torchrun. Exits with 1 unless every run ends with the numbers of an unbroken one.
@@ -19,6 +19,8 @@ from pathlib import Path
 
 import psutil
 from attacks.directories import find_difference
+
+from egin_dgl.reporting.formatting import pluralize
 
 TRAIN = Path(__file__).resolve().parent / "train.py"
 RUN = [
@@ -70,7 +72,7 @@ def compare(whole: Path, broken: Path, name: str, seen: str) -> bool:
     ]
     good = runs and not missing and not differences
     verdict = "the numbers of an unbroken one" if good else f"missing: {missing}, different: {differences}"
-    print(f"{name}: {seen}; resumed, {len(runs)} run(s): {verdict}", flush=True)
+    print(f"{name}: {seen}; {pluralize(len(runs), 'run')}: {verdict}", flush=True)
     return bool(good)
 
 
@@ -93,20 +95,35 @@ def ray_cluster() -> Iterator[tuple[str, Callable[[], None]]]:
 def check_ray(directory: Path, whole: Path) -> bool:
     broken = directory / "ray"
     with ray_cluster() as (address, kill_node):
-        launcher = [
-            "hydra/launcher=ray",
-            f"hydra.launcher.ray.init.address={address}",
-            "+hydra.launcher.ray.init.object_store_memory=null",
-        ]
-        sweep = train(
-            *SWEEP, *launcher, "+hydra.launcher.ray.remote.max_retries=0", f"hydra.sweep.dir={broken}"
-        )
+        launcher = connect_ray(address)
+        once = "+hydra.launcher.ray.remote.max_retries=0"
+        sweep = train(*SWEEP, *launcher, once, f"hydra.sweep.dir={broken}")
         wait_for(lambda: len(checkpoints(broken)) >= 2, sweep)
         kill_node()
         (code,) = finish(sweep)
         seen = f"a node killed while two of three jobs ran, exit code {code}, {finished(broken)} finished"
         finish(train(f"resume={broken}", *launcher))
-    return compare(whole, broken, "ray", seen)
+    return compare(whole, broken, "ray", f"{seen}; resumed")
+
+
+def check_ray_retries(directory: Path, whole: Path) -> bool:
+    broken = directory / "ray_retries"
+    with ray_cluster() as (address, kill_node):
+        sweep = train(*SWEEP, *connect_ray(address), f"hydra.sweep.dir={broken}")
+        wait_for(lambda: len(checkpoints(broken)) >= 2, sweep)
+        kill_node()
+        (code,) = finish(sweep)
+    seen = f"a node killed, its job started again by Ray on the other, exit code {code}"
+    return compare(whole, broken, "ray, by its own retries", seen)
+
+
+def connect_ray(address: str) -> list[str]:
+    """Arguments for an existing cluster; the launcher would set the memory of one of its own, which Ray refuses."""
+    return [
+        "hydra/launcher=ray",
+        f"hydra.launcher.ray.init.address={address}",
+        "+hydra.launcher.ray.init.object_store_memory=null",
+    ]
 
 
 def check_submitit(directory: Path, whole: Path) -> bool:
@@ -119,7 +136,7 @@ def check_submitit(directory: Path, whole: Path) -> bool:
     (code,) = finish(sweep)
     seen = f"one of {len(workers)} jobs killed, exit code {code}, {finished(broken)} finished"
     finish(train(f"resume={broken}", *launcher))
-    return compare(whole, broken, "submitit_local", seen)
+    return compare(whole, broken, "submitit_local", f"{seen}; resumed")
 
 
 def start_agents(*words: str) -> list[subprocess.Popen]:
@@ -143,10 +160,15 @@ def check_torchrun(directory: Path, _: Path) -> bool:
     codes = finish(*agents)
     seen = f"an agent and its rank killed, exit codes {codes}, {finished(broken)} finished"
     finish(*start_agents(f"resume={broken}"))
-    return compare(whole, broken, "torchrun", seen)
+    return compare(whole, broken, "torchrun", f"{seen}; resumed")
 
 
-CHECKS = {"ray": check_ray, "submitit": check_submitit, "torchrun": check_torchrun}
+CHECKS = {
+    "ray": check_ray,
+    "ray_retries": check_ray_retries,
+    "submitit": check_submitit,
+    "torchrun": check_torchrun,
+}
 
 
 def main(names: list[str]) -> int:
