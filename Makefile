@@ -46,7 +46,7 @@ test-machines: $(MACHINES:%=test-on-%)
 
 $(MACHINES:%=test-on-%): test-on-%: $(READY)
 	@echo 'Tests of trained numbers, machine: $*'
-	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m "numbers and not slow" $(ARGS)
+	@$(or $(ON_$*),$(error no machine $*: MACHINES takes some of here avx2 compatible)) $(PY) -m pytest -m "numbers and not slow and not process" $(ARGS)
 
 docs: $(READY)
 	@$(PY) scripts/docs.py --cheap --fresh $(ARGS)

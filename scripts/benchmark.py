@@ -5,7 +5,9 @@
     python scripts/benchmark.py cross_validation   # whole ten-fold cross-validations against PyG
     python scripts/benchmark.py arithmetic   # training under reproducible=avx2 and any
     python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
+    python scripts/benchmark.py ranks        # the steps of an epoch by two ranks, beside one process
     python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL
+    python scripts/benchmark.py molecules    # molecules against chemprop: scores and CPU time
 
 What follows the name goes to the benchmark; --help lists it.
 """
@@ -17,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
-NAMES = ("steps", "parts", "cross_validation", "arithmetic", "growth", "refinement")
+NAMES = ("steps", "parts", "cross_validation", "arithmetic", "growth", "ranks", "refinement", "molecules")
 
 
 def load(words: list[str]):

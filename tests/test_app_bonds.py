@@ -25,7 +25,7 @@ def test_without_edge_features_accuracy_stays_at_chance(run_here, model, tmp_pat
     options = [
         f"model={model}",
         "dataset=bonds",
-        "dataset.use_edge_features=false",
+        "dataset.edge_features=constant",
         "cv=holdout",
         "trainer.epochs=15",
     ]
@@ -36,7 +36,7 @@ def test_without_edge_features_accuracy_stays_at_chance(run_here, model, tmp_pat
 
 def accuracy_bounds(run):
     """Smallest and largest test accuracy of predictions that are equal for graphs of equal structure."""
-    graphs = bonds(use_edge_features=False)
+    graphs = bonds(edge_features="constant")
     test = load_folds(run.folds, graphs.labels.numpy(), "bonds").split(0, validation=True).test
     skeletons, labels = refine(graphs).graph_classes()[test], graphs.labels.numpy()[test]
     counts = [np.bincount(labels[skeletons == skeleton], minlength=2) for skeleton in np.unique(skeletons)]

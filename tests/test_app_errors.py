@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
-from running import SCRIPT, SMALL
+from running import SCRIPT
 
 from egin_dgl.cli.main import main
 
@@ -125,13 +125,3 @@ def test_the_traceback_is_shown_on_request(refused, tmp_path):
         "Traceback" in done.stderr
         and "trainer.epochs must be greater than or equal to 1, got 0" in done.stderr
     )
-
-
-def test_a_sweep_continues_after_a_failed_job(command, tmp_path):
-    options = [*SMALL, "model=gat", "model.heads=3,2", "cv=holdout", f"hydra.sweep.dir={tmp_path}"]
-    done = command("-m", *options)
-    assert done.returncode == 1
-    assert "heads must divide hidden_dim, got 3 heads" in " ".join(done.stdout.split())
-    jobs = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
-    assert jobs == ["0_gat_bonds", "1_gat_bonds"]
-    assert [(tmp_path / job / "summary.json").exists() for job in jobs] == [False, True]

@@ -53,7 +53,8 @@ def test_ctrl_c_prints_how_to_resume(start, tmp_path):
     assert f"resume={os.path.relpath(tmp_path)} resumes from here" in errors
 
 
-@pytest.mark.parametrize("kind", ["run", pytest.param("sweep", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_sigterm_saves_the_current_epoch(start, command, run_here, tmp_path, kind):
     """As SLURM and Docker end a job. The only checkpoint is the one that the signal causes."""
     folder = tmp_path / kind

@@ -116,6 +116,7 @@ def run_mounted(folder, size, script):
     )
 
 
+@pytest.mark.slow
 def test_run_resumes_after_the_disk_was_full(numbers, run_here, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -45,12 +45,13 @@ VALID = {
     | {"model.radius"}
     | {"ewl.depth", "ewl.decimals", "optimizer.momentum", "scheduler.factor", "scheduler.patience"}
     | {"trainer.model.mlp_dropout", "trainer.ema_decay", "trainer.warmup_epochs", "cv.fold", "dataset.seed"}
+    | {"dataset.shuffle_seed"}
     | UNBOUNDED - {"trainer.clip_grad_norm"},
     10**20: UNBOUNDED,
     None: {f"{group}.{name}" for group, names in NULLABLE.items() for name in names}
     | {f"dataset.expect.{size}" for size in ("graphs", "classes", "node_dim", "edge_dim")},
     True: {"model.learn_eps", "model.scale_by_size", "model.normalize", "model.attributes"}
-    | {"ewl.attributes", "dataset.use_edge_features", "trainer.standardize", "trainer.fast"}
+    | {"ewl.attributes", "trainer.standardize", "trainer.fast"}
     | {"trainer.model.scale_by_size", "cv.validation", "cv.group_duplicates", "cv.refit", "cv.holdout"},
 }
 

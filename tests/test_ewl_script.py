@@ -32,7 +32,7 @@ def ewl(capsys, monkeypatch):
 def test_audit_prints_a_table_and_json(ewl):
     text = ewl("audit", "dataset=mutag").stdout
     assert "MUTAG: 188 graphs" in text and "175" in text and "0 exact duplicates" in text
-    done = ewl("audit", "dataset=mutag,bonds", "--json", "--depth", "2", "dataset.use_edge_features=true")
+    done = ewl("audit", "dataset=mutag,bonds", "--json", "--depth", "2", "dataset.edge_features=keep")
     mutag, bonds = map(json.loads, done.stdout.splitlines())
     assert (mutag["dataset"], bonds["dataset"]) == ("MUTAG", "bonds")
     bounds_of = {(level["method"], level["depth"]): level["bound"] for level in bonds["levels"]}

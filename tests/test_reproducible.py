@@ -116,6 +116,7 @@ def record(run: Path) -> dict:
     return json.loads((run / "run.json").read_text())
 
 
+@pytest.mark.slow
 def test_each_job_of_a_sweep_has_its_own_setting(swept):
     assert digits(swept["any"]) != digits(swept["false"])
     assert [record(run)["settings"]["reproducible"] for run in swept.values()] == ["any", False]
@@ -125,6 +126,7 @@ def test_each_job_of_a_sweep_has_its_own_setting(swept):
     assert kept["any"]["processor"] == kept["false"]["processor"] and kept["any"]["threads"] == 1
 
 
+@pytest.mark.slow
 def test_python_call_equals_the_command(swept, tmp_path):
     """In a fresh process, as torch is loaded here."""
     before = dict(os.environ)
@@ -135,6 +137,7 @@ def test_python_call_equals_the_command(swept, tmp_path):
     assert digits(tmp_path) == digits(swept["any"])
 
 
+@pytest.mark.slow
 def test_run_resumes_bitwise_on_the_other_processor(swept, tmp_path):
     folder = truncated(swept["any"], tmp_path / "run")
     edit_settings(folder, lambda settings: settings["trainer"].update(fold_workers=2))
@@ -144,6 +147,7 @@ def test_run_resumes_bitwise_on_the_other_processor(swept, tmp_path):
     assert "digits" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_resuming_elsewhere_without_it_warns(swept, tmp_path):
     done = command(f"resume={truncated(swept['false'], tmp_path / 'run')}", **OLDER)
     assert done.returncode == 0, done.stderr

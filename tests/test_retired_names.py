@@ -20,7 +20,7 @@ RETIRED_NAMES = word_set(
     """
     Answers Bags EvaluatedModel InTraining InTurn Links Looked Looking MappedDataset Share SideBySide Such
     SumLayer SummedEdges Unfit answer_file arrays_of beyond_all check_scores heeding_signals judged sayable
-    scores_of select_by select_window started_with take_step train_fold whole_epochs without_compiler
+    scores_of select_by select_window started_with take_step train_fold use_edge_features whole_epochs without_compiler
     """
 )
 

@@ -109,6 +109,7 @@ def test_tensorboard_has_one_row_of_hyper_parameters_per_job(half_failed):
         assert {"accuracy (final)/selected", "accuracy/test"} <= {*tags["scalars"], *tags["tensors"]}
 
 
+@pytest.mark.slow
 def test_killed_sweep_resumes_with_the_same_numbers(run_here, start_and_kill, command, tmp_path):
     """With a launcher of the resuming command, in a directory whose name Hydra could not read."""
     folder = tmp_path / "killed"

@@ -3,6 +3,9 @@
 Trained numbers depend on the order of sums, and so on the processor; `make test-machines` runs the marked tests under
 several CPU settings. A test is marked if it uses the fixture `numbers`, directly or through other fixtures. A test that
 trains without the marker fails.
+
+The marker `process`, set by the fixtures `command` and `start`, leaves a test out of `make test-machines`: it looks at files,
+signals and terminals, and compares numbers with others of the same machine only.
 """
 
 import re
@@ -39,14 +42,18 @@ def unwatched() -> Callable[[], AbstractContextManager]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "numbers: checks trained numbers; set by the fixture `numbers`")
+    config.addinivalue_line("markers", "process: starts the app as a process; set by `command` and `start`")
     register_optimizer_step_post_hook(lambda *_: fail_if_unmarked("took an optimizer step"))
     sys.addaudithook(watch_processes)
     watch_folds()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if "numbers" in getattr(item, "fixturenames", ()):
+    fixtures = getattr(item, "fixturenames", ())
+    if "numbers" in fixtures:
         item.add_marker("numbers")
+    if {"command", "start"} & set(fixtures):
+        item.add_marker("process")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,6 +9,7 @@ from typing import Any
 from egin_dgl import reproducibility
 from egin_dgl.backend import import_in_background
 from egin_dgl.cli.experiment import Experiment, make_experiment
+from egin_dgl.cli.ranks import pick_ranks
 from egin_dgl.cli.splitting import make_splits
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.splits import Split
@@ -28,6 +29,7 @@ from egin_dgl.tasks.task import baseline_score, score_predictions
 from egin_dgl.terminal import make_console
 from egin_dgl.training.device import max_workers
 from egin_dgl.training.parallel.processes import run_in_fresh_process
+from egin_dgl.training.parallel.rank_processes import torchrun_size
 from egin_dgl.training.parallel.resources import CpuBudget, cores
 from egin_dgl.training.parallel.workers import train_folds
 
@@ -56,6 +58,8 @@ def call_reproducibly(function: Callable[..., dict], spec: RunSpec, *arguments: 
     reproducible = spec.settings["reproducible"]
     if reproducibility.is_active(reproducible):
         return function(spec, *arguments)
+    if torchrun_size():
+        raise ConfigError(f"with torchrun, give reproducible={reproducible} on the command line")
     return run_in_fresh_process(reproducible, function, spec, *arguments)
 
 
@@ -74,7 +78,8 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
     folds, splits = make_splits(dataset, settings, run)
     if hint := ema_hint(settings, min(len(split.train) for split in splits.values())):
         print_hint(hint)
-    results = train_all_folds(experiment, splits, settings, run, budget)
+    is_single = bool(folds.fixed or settings["cv"].get("holdout"))
+    results = train_all_folds(experiment, splits, settings, run, budget, is_single)
     from egin_dgl.reporting.one_run.publish import publish  # see PUBLISH_MODULE
 
     task = TASKS[dataset.info.task]
@@ -84,7 +89,7 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         "baseline": baseline_score(
             task, dataset.labels, dataset.info, splits.values(), settings["trainer"]["monitor"]
         ),
-        "holdout": bool(folds.fixed or settings["cv"].get("holdout")),
+        "holdout": is_single,
         "notes": list(dataset.notes),
         "skipped": list(dataset.skipped),
         **summarize(results, task.metrics, folds.k, settings["cv"]["validation"], dataset.info.target_names),
@@ -144,13 +149,16 @@ def train_all_folds(
     settings: Settings,
     run: RunDir,
     budget: CpuBudget | None,
+    is_single: bool,
 ) -> list[FoldResult]:
+    """Train folds; `is_single`: there is one split, not a fold of a cross-validation."""
     budget = budget or CpuBudget(len(cores()))
+    budget = replace(budget, ranks=pick_ranks(experiment, splits, settings, budget.workers, run, is_single))
     if workers := settings["trainer"]["fold_workers"] or max_workers(experiment.device):
         budget = replace(budget, workers=workers)
     jobs = [experiment.job(run.fold(number), split) for number, split in splits.items()]
     with FoldProgress({job.fold: job.folder.epochs for job in jobs}, experiment.epochs) as progress:
-        if min(budget.workers, len(jobs)) > 1:
+        if min(budget.workers, len(jobs)) > 1 and budget.ranks == 1:
             import_in_background(PUBLISH_MODULE, "scipy.optimize")
         return train_folds(experiment.dataset, jobs, progress, budget)
 

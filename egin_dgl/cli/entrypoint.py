@@ -26,8 +26,8 @@ WANTS_TRACEBACK = os.environ.get("HYDRA_FULL_ERROR") == "1"
 active_dir: Path | None = None  # directory of the run or sweep of this process
 
 
-def activate(directory: Path) -> None:
-    """Set the directory that messages about errors and interruptions refer to."""
+def activate(directory: Path | None) -> None:
+    """Set the directory that messages about errors and interruptions refer to, and whose table a sweep ends in."""
     global active_dir
     active_dir = directory
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "show which edges and nodes a prediction depends on",
     "table": "compare runs in one table",
     "ewl": "compare graphs by colour refinement: audit, compare, draw",
+    "edges": "show what edge features and structure are worth to a model on a dataset",
     "pairs": "show which pairs of graphs models distinguish",
 }
 

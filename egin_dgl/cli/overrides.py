@@ -16,6 +16,7 @@ from egin_dgl.runs.sweep_dir import SweepDir
 ALIASES = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # with the defaults of conf/hydra/sweeper
 TRUST = "trust=true"
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+RANKS = "trainer.ranks"  # a run may be continued by another number of processes
 REFIT = ("cv=refit", "device=", "hydra.run.dir=")
 
 
@@ -26,19 +27,23 @@ class TrainArguments:
     trust: bool  # allow the directory to name classes that are not of egin_dgl or torch
     config_dir: Path | None  # directory with configuration and code of the user
     overrides: list[str]  # all other arguments
+    ranks: str | None = None  # for the directory to resume or refit
 
 
 def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
     config_dir, others = split_config_dir(arguments)
     resume, run = (find_directory(others, option) for option in ("resume", "run"))
     overrides = [word for word in others if not word.startswith(("resume=", "run=")) and word != TRUST]
-    trust = TRUST in others
+    trust, ranks = TRUST in others, None
+    if resume is not None or run is not None:
+        ranks = last_value(others, RANKS)
+        overrides = [word for word in overrides if not word.startswith(f"{RANKS}=")]
     if resume is None and run is None and trust:
         raise ConfigError(f"{TRUST} needs resume=DIR or run=DIR, the directory that is trusted")
     if resume is not None and (wrong := [word for word in overrides if not word.startswith(LAUNCHER)]):
         raise ConfigError(
-            f"resume=DIR takes all options from the directory: leave out {' '.join(wrong)}; only {TRUST}, --config-dir "
-            "and, for a sweep, a launcher can be given with it"
+            f"resume=DIR takes all options from the directory: leave out {' '.join(wrong)}; only {TRUST}, --config-dir, "
+            f"{RANKS} and, for a sweep, a launcher can be given with it"
         )
     if run is not None and "cv=refit" not in overrides:
         raise ConfigError("run=DIR is for cv=refit, which trains one model with the settings of that run")
@@ -46,7 +51,7 @@ def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
         raise ConfigError(f"cv=refit takes its options from run=DIR: leave out {' '.join(wrong)}")
     if any("\ud800" <= character <= "\udfff" for character in str(resume or run)):
         raise ConfigError("the name of the directory is not UTF-8, which TensorBoard needs: rename it")
-    return TrainArguments(resume, run, trust, config_dir, overrides)
+    return TrainArguments(resume, run, trust, config_dir, overrides, ranks)
 
 
 def find_directory(arguments: Sequence[str], option: str) -> Path | None:

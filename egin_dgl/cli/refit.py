@@ -131,7 +131,7 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
         raise ConfigError(f"the data differs from that of {plan.origin}")
     run.register_data(experiment.model, dataset.info.name, dataset.digest)
     everything = Split(train=np.arange(len(dataset)), validation=EMPTY, test=EMPTY)
-    (result,) = train_all_folds(experiment, {0: everything}, settings, run, None)
+    (result,) = train_all_folds(experiment, {0: everything}, settings, run, None, is_single=True)
     # The temperature of the cross-validation, as no graph is left to fit one on.
     tensors, metadata = run.fold(0).load_tensors()
     run.fold(0).save_tensors(tensors, metadata | {"temperature": plan.selected["temperature"]})

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import hydra
@@ -18,12 +19,14 @@ from omegaconf import DictConfig
 from egin_dgl.cli.app import train
 from egin_dgl.cli.entrypoint import activate
 from egin_dgl.cli.overrides import TrainArguments, last_value
+from egin_dgl.cli.ranks import set_ranks
 from egin_dgl.cli.refit import plan_refit, train_refit
 from egin_dgl.cli.sweep import run_in_sweep
 from egin_dgl.cli.validation import validate_recorded
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.files import storage_errors
 from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
 from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
 
@@ -52,11 +55,20 @@ def resume(arguments: TrainArguments) -> None:
             raise ConfigError(f"{run.path} is a refit of a run elsewhere: {again}")
         run_refit(RunDir(origin), run, None, arguments)
         return
-    spec = validate_recorded(run.load_spec(), run.path, arguments.trust, arguments.config_dir)
+    spec = recorded_spec(run.load_spec(), run.path, arguments)
     activate(run.path)
     log_to(run)
     with run.lock():
         train(spec, run.path, trust=arguments.trust)
+
+
+def recorded_spec(spec: RunSpec, directory: Path, arguments: TrainArguments) -> RunSpec:
+    spec = validate_recorded(spec, directory, arguments.trust, arguments.config_dir)
+    return with_ranks(spec, arguments)
+
+
+def with_ranks(spec: RunSpec, arguments: TrainArguments) -> RunSpec:
+    return replace(spec, settings=set_ranks(spec.settings, arguments.ranks))
 
 
 def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
@@ -67,7 +79,7 @@ def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
         raise ConfigError(f"{sweep.path} holds a search: {again}")
     unfinished = []
     for number, job in enumerate(record.jobs):
-        spec = validate_recorded(job.spec, sweep.path, arguments.trust, arguments.config_dir)
+        spec = recorded_spec(job.spec, sweep.path, arguments)
         if sweep.run_dir(job).load_finished(spec.settings) is None:
             unfinished.append(number)
     activate(sweep.path)
@@ -84,7 +96,7 @@ def run_recorded_job(
     record = sweep.load()
     job = record.jobs[number]
     run, trust = sweep.run_dir(job), arguments.trust
-    spec = validate_recorded(job.spec, sweep.path, trust, arguments.config_dir)
+    spec = recorded_spec(job.spec, sweep.path, arguments)
     log_to(run)
     try:
         run_in_sweep(sweep, run, number, len(record), lambda: train(spec, run.path, budget, trust))
@@ -128,6 +140,7 @@ def refit(arguments: TrainArguments) -> None:
 
 def run_refit(origin: RunDir, run: RunDir, device: str | None, arguments: TrainArguments) -> None:
     plan = plan_refit(origin, device, arguments.trust, arguments.config_dir)
+    plan = replace(plan, spec=with_ranks(plan.spec, arguments))
     activate(run.path)
     log_to(run)
     with run.lock():

@@ -39,7 +39,7 @@ def make_splits(dataset: GraphDataset, settings: Settings, run: RunDir) -> tuple
         folds = saved
     elif cv.get("split_by") == "scaffold_size":
         scaffolds, _ = scaffold_groups(dataset.smiles, acyclic=True)
-        folds = split_by_group_size(scaffolds, labels, settings["seed"], dataset.info.name)
+        folds = split_by_group_size(scaffolds, labels, settings["seed"], dataset.info.name, cv["k"])
     elif dataset.splits:
         folds = folds_from_column(dataset.splits, labels, settings["seed"], dataset.info.name)
     else:

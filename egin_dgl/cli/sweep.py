@@ -4,7 +4,7 @@ import itertools
 import logging
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,28 +90,32 @@ def search_value(summary: dict) -> float | None:
 def expand_sweep(config: DictConfig) -> list[SweepJob]:
     """Compose and validate every point of a grid sweep; a point that cannot run is an error."""
     hydra = config.hydra
-    params = [f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items()]
-    values: dict[str, list[str]] = {}
-    swept = set()
-    for override in OverridesParser.create().parse_overrides([*params, *hydra.overrides.task]):
-        key = override.get_key_element()
-        if override.is_sweep_override() and not override.is_discrete_sweep():
-            raise ConfigError(f"{override.input_line}: a grid takes lists; intervals are for a search")
-        swept |= {key} if override.is_sweep_override() else set()
-        each = override.sweep_string_iterator() if key in swept else [override.get_value_element_as_str()]
-        values[key] = [f"{key}={value}" for value in itertools.islice(each, MAX_JOBS + 1)]
-    if math.prod(map(len, values.values())) > MAX_JOBS:
-        raise ConfigError(f"a sweep has at most {MAX_JOBS:,} jobs, and this one has more")
+    values = sweep_values(hydra.sweeper.params, hydra.overrides.task)
     jobs = []
-    for number, point in enumerate(itertools.product(*values.values())):
+    for number, point in enumerate(itertools.product(*values)):
         try:
             jobs.append(compose_job(hydra, number, point))
         except EginError as error:
-            varied = " ".join(word for word, key in zip(point, values, strict=True) if key in swept)
+            varied = " ".join(word for word, each in zip(point, values, strict=True) if len(each) > 1)
             job = f"job {number + 1} ({varied})" if varied else "the only job"
             sentence = f"{job}: {one_line(error)}; no job was started"
             raise ConfigError(sentence) from error
     return jobs
+
+
+def sweep_values(params: Mapping[str, Any] | None, overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each option that a grid sweep varies, and the only one of the others; `params` are those of its YAML file."""
+    values: dict[str, list[str]] = {}
+    texts = [f"{key}={value}" for key, value in (params or {}).items()]
+    for override in OverridesParser.create().parse_overrides([*texts, *overrides]):
+        key, is_swept = override.get_key_element(), override.is_sweep_override()
+        if is_swept and not override.is_discrete_sweep():
+            raise ConfigError(f"{override.input_line}: a grid takes lists; intervals are for a search")
+        each = override.sweep_string_iterator() if is_swept else [override.get_value_element_as_str()]
+        values[key] = [f"{key}={value}" for value in itertools.islice(each, MAX_JOBS + 1)]
+    if math.prod(map(len, values.values())) > MAX_JOBS:
+        raise ConfigError(f"a sweep has at most {MAX_JOBS:,} jobs, and this one has more")
+    return list(values.values())
 
 
 def compose_job(hydra: DictConfig, number: int, point: tuple[str, ...]) -> SweepJob:

@@ -112,7 +112,9 @@ class GraphDataset:
         edges: Literal["symmetric", "as_given"] = "as_given",
         self_loops: Literal["remove", "keep"] = "remove",
         node_features: Literal["degree", "constant"] = "degree",
-        use_edge_features: bool = True,
+        edge_features: Literal["keep", "constant", "permuted"] = "keep",
+        structure: Literal["keep", "none", "rewired"] = "keep",
+        shuffle_seed: int = 0,
         task: Literal["auto", "multiclass", "multilabel", "regression"] = "auto",
         vocabulary: Vocabulary | None = None,
         info: DatasetInfo | None = None,
@@ -129,7 +131,7 @@ class GraphDataset:
                 counts as k fields.
             ids: Name of each graph.
             name: Name of the dataset.
-            edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+            edges, self_loops, node_features, edge_features, structure, shuffle_seed: See `GraphOptions`.
             task: What the labels stand for. Default: decided from their values, see `decide_task`.
             vocabulary, info: Those of a training set, to encode new graphs as it was encoded.
 
@@ -144,7 +146,7 @@ class GraphDataset:
         from egin_dgl.data.readers.graph_objects import graphs_to_arrays
         from egin_dgl.data.targets import encoded_like
 
-        options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
+        options = GraphOptions(edges, self_loops, node_features, edge_features, structure, shuffle_seed, task)
         columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
         arrays = graphs_to_arrays(graphs, labels, columns, ids)
         dataset = from_arrays(

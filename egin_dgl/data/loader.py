@@ -6,7 +6,7 @@ Attributes of a batch are computed on first access: a model that never reads the
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice, repeat
 from typing import TypeVar
 
 import numpy as np
@@ -170,10 +170,15 @@ class GraphLoader:
             self._batches = list(batches(self.dataset, self.indices, self.batch_size)) if len(self) else []
         return iter(self._batches)
 
-    def shuffled(self, generator: torch.Generator) -> Iterator[Batch]:
-        """One epoch in random order."""
+    def shuffled(self, generator: torch.Generator, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
+        """One epoch in random order; of each batch every `ranks`-th graph from `rank` on, which may be none of the last one."""
         order = self.indices[torch.randperm(len(self.indices), generator=generator)]
-        return batches(self.dataset, order, self.batch_size)
+        if ranks == 1:
+            return batches(self.dataset, order, self.batch_size)
+        own = torch.arange(len(order)) % self.batch_size % ranks == rank
+        share = batches(self.dataset, order[own], len(range(rank, self.batch_size, ranks)))
+        empty = Batch(Chunk(self.dataset, order[:0].to(self.dataset.labels.device), order[:0].numpy(), 1), 0)
+        return islice(chain(share, repeat(empty)), len(self))
 
 
 class ChainLoader:

@@ -14,12 +14,13 @@ import torch
 from egin_dgl.data.arrays import GraphArrays, arrange_edges
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.mmap_dataset import read_cached, write_cached
+from egin_dgl.data.perturb import EdgeFeatures, Structure, perturb_features, perturb_structure
 from egin_dgl.data.ragged import offsets_of
 from egin_dgl.data.targets import EncodedTargets, drop_unlabelled, encode_targets
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
-from egin_dgl.options import Name, TaskOption, validate_options
+from egin_dgl.options import Name, Seed, TaskOption, validate_options
 
 # Increase it when the same files and options give other tensors: a run resumes only with the data it started with.
 ENCODING_VERSION = 3
@@ -35,14 +36,18 @@ class GraphOptions:
         edges: "symmetric" adds missing reverse edges, "as_given" does not.
         self_loops: "remove" or "keep".
         node_features: Features of nodes without labels and attributes: "degree" (one-hot in-degree) or "constant".
-        use_edge_features: False gives every edge the constant feature 1.
+        edge_features: "keep", "constant" (1 on every edge) or "permuted" (among the edges of each graph).
+        structure: "keep", "none" (no edges) or "rewired" (degrees kept, features travel with their edges).
+        shuffle_seed: Seed of "permuted" and "rewired".
         task: What targets stand for; "auto" decides from their values, see `decide_task`.
     """
 
     edges: Literal["symmetric", "as_given"] = "symmetric"
     self_loops: Literal["remove", "keep"] = "remove"
     node_features: Literal["degree", "constant"] = "degree"
-    use_edge_features: bool = True
+    edge_features: EdgeFeatures = "keep"
+    structure: Structure = "keep"
+    shuffle_seed: Seed = 0
     task: TaskOption = "auto"
 
     def __post_init__(self) -> None:
@@ -66,7 +71,10 @@ def from_arrays(
     options = options or GraphOptions()
     arrays = arrays if targets else drop_unlabelled(arrays)
     arrays = arrange_edges(arrays, options.edges == "symmetric", options.self_loops == "keep")
-    vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, options.use_edge_features)
+    arrays = perturb_features(arrays, options.edge_features, options.shuffle_seed)
+    edges = arrays.edges  # without any edge, the features of edges are the same columns
+    arrays = perturb_structure(arrays, options.structure, options.shuffle_seed)
+    vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, edges)
     encoded = vocabulary.encode(arrays)
     targets = encode_targets(arrays, options.task, targets)
     info = DatasetInfo(

@@ -164,8 +164,10 @@ def folds_from_column(splits: Sequence[str], labels: np.ndarray, seed: int = 0, 
     return Folds(dataset, seed, hash_labels(labels), len(names), indices, fixed="train" in names)
 
 
-def split_by_group_size(groups: np.ndarray, labels: np.ndarray, seed: int = 0, dataset: str = "") -> Folds:
-    """One split of 80 % training, 10 % validation and 10 % test graphs: groups by decreasing size fill one set after the other.
+def split_by_group_size(
+    groups: np.ndarray, labels: np.ndarray, seed: int = 0, dataset: str = "", k: int = 10
+) -> Folds:
+    """One split into training (1 − 2/k), validation and test set (1/k each): groups by decreasing size fill one after the other.
 
     A group that would exceed the share of the training set goes to the validation set, or else to the test set. Of two groups
     of one size, that whose first graph comes later is placed first. With scaffolds as groups this is the scaffold split of
@@ -174,15 +176,18 @@ def split_by_group_size(groups: np.ndarray, labels: np.ndarray, seed: int = 0, d
     Args:
         groups: Group of each graph, :math:`(G,)`.
         labels, seed, dataset: As in `make_folds`; they are recorded.
+        k: 1/k of the graphs are validation graphs, 1/k test graphs.
     """
+    if k < 3:
+        raise ConfigError(f"cv.k must be at least 3 for a scaffold split, got {k}")
     members = members_of(np.arange(len(groups)), groups)
     train: list[int] = []
     validation: list[int] = []
     test: list[int] = []
     for group in sorted(members, key=lambda group: (len(group), group[0]), reverse=True):
-        if 10 * (len(train) + len(group)) <= 8 * len(groups):
+        if k * (len(train) + len(group)) <= (k - 2) * len(groups):
             train += group
-        elif 10 * (len(train) + len(validation) + len(group)) <= 9 * len(groups):
+        elif k * (len(train) + len(validation) + len(group)) <= (k - 1) * len(groups):
             validation += group
         else:
             test += group

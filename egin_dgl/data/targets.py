@@ -50,7 +50,8 @@ def encode_targets(
     Args:
         arrays: with raw targets, or without any.
         task: "auto" decides from the targets, see `decide_task`.
-        like: of a training set, to encode new graphs as it was encoded; other classes than its own get the label -1.
+        like: of a training set, to encode new graphs as it was encoded; a value that has no meaning there is unknown: the label
+            -1 of a class, NaN of a label or number.
     """
     if arrays.targets is None:
         names = like or EncodedTargets(np.empty(0))
@@ -67,7 +68,8 @@ def encode_targets(
         )
     if task == "multiclass":
         return _encode_classes(arrays, like)
-    return EncodedTargets(_numbers(arrays, task), task, (), names_of_targets)
+    labels = _numbers(arrays, task, invalid_is_missing=like is not None)
+    return EncodedTargets(labels, task, (), names_of_targets)
 
 
 def _unknown(graphs: int, like: EncodedTargets) -> EncodedTargets:
@@ -136,16 +138,18 @@ def kind_of_column(values: Sequence[int | float | str]) -> str:
     return "0 and 1" if distinct <= {0, 1} else "many integers" if many else "few integers"
 
 
-def _numbers(arrays: GraphArrays, task: str) -> np.ndarray:
-    """Targets as (G, T) float64, NaN where missing; a `DataError` for one that the task has no meaning for."""
+def _numbers(arrays: GraphArrays, task: str, invalid_is_missing: bool) -> np.ndarray:
+    """Targets as (G, T) float64, NaN where missing; one that the task has no meaning for is missing, or a `DataError`."""
     assert arrays.targets is not None
-    values = arrays.targets
+    values = arrays.targets.copy()
     if task == "multilabel":
         values = np.frompyfunc(lambda value: BOOLEANS.get(value, value), 1, 1)(values)
     needed = "0 or 1" if task == "multilabel" else "a number"
     for (graph, column), value in np.ndenumerate(values):
         valid = value is None or (value in (0, 1) if task == "multilabel" else not isinstance(value, str))
-        if not valid:
+        if not valid and invalid_is_missing:
+            values[graph, column] = None
+        elif not valid:
             name = arrays.target_names[column]
             raise DataError(
                 f"{arrays.locate(int(graph))}: the target {name!r} holds {value!r:.40}, where task={task} needs {needed}"

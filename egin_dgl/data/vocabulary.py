@@ -141,10 +141,13 @@ class Vocabulary:
 
     @classmethod
     def fit(
-        cls, arrays: GraphArrays, node_features: str = "degree", use_edge_features: bool = True
+        cls, arrays: GraphArrays, node_features: str = "degree", edges: RawColumns | None = None
     ) -> "Vocabulary":
-        """Collect the values that occur; `node_features` applies to nodes without labels and attributes."""
-        edge = FeatureColumns.fit("data", arrays.edges, "edge") if use_edge_features else FeatureColumns()
+        """Collect the values that occur; `node_features` applies to nodes without labels and attributes.
+
+        `edges` are columns to use in place of those of the graphs.
+        """
+        edge = FeatureColumns.fit("data", arrays.edges if edges is None else edges, "edge")
         if any(arrays.nodes.widths):
             return cls(FeatureColumns.fit("data", arrays.nodes), edge)
         if node_features == "degree":

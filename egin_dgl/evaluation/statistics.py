@@ -65,3 +65,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     bounds = np.minimum(1.0, values[order] * np.arange(len(values), 0, -1))
     adjusted[order] = np.maximum.accumulate(bounds)
     return adjusted.tolist()
+
+
+def practical_verdict(low: float, high: float, region: float) -> str:
+    """What a 95 % interval says of a difference that counts only beyond ± `region`, the region of practical equivalence.
+
+    "better" or "worse" if the interval lies beyond the region, "equivalent" if it lies inside, else "undecided".
+
+    >>> [practical_verdict(*ends, region=1) for ends in ((1.5, 4), (-3, -1.5), (-0.5, 0.5), (-0.5, 4))]
+    ['better', 'worse', 'equivalent', 'undecided']
+    """
+    if low > region:
+        return "better"
+    if high < -region:
+        return "worse"
+    return "equivalent" if -region <= low and high <= region else "undecided"

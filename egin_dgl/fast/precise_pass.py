@@ -9,8 +9,10 @@ every distinct row are kept, and what is larger exists for one chunk only. With 
 which the choice of chunks changes by rounding only (Chan, Golub, LeVeque, 1979).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -23,7 +25,9 @@ from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork
 from egin_dgl.fast.layers import FastEGINM, FastLayer
 from egin_dgl.fast.sparse_matrix import CSR
 from egin_dgl.fast.sparse_sums import BatchSums, Sums, batch_sums, multiply
+from egin_dgl.models.dispatch import ShareMoments
 
+SharePart: TypeAlias = Callable[[Tensor, Tensor], tuple[int, Tensor, Tensor]]  # `ShareMoments` of a batch
 CHUNK_ROWS = 2**14  # 4 MB of 64 features, which a processor's cache holds
 
 
@@ -139,30 +143,35 @@ def batch_plan(batch: Batch, network: FusedNetwork) -> BatchPlan:
     return plans[key]
 
 
-def forward_precise(network: FusedNetwork, train: Batch, others: Sequence[Batch]) -> list[Tensor]:
+def forward_precise(
+    network: FusedNetwork, train: Batch, others: Sequence[Batch], share_moments: ShareMoments
+) -> list[Tensor]:
     """Set every BatchNorm to the statistics of a batch, and return the logits of others in evaluation mode."""
     plan = batch_plan(train, network)
     h = plan.feats
+    share = partial(share_moments, len(train.node_feats))
     for layer, layer_plan in zip(network.layers, plan.layers, strict=True):
-        h = forward_layer(layer, layer_plan, h, set_statistics=True)
+        h = forward_layer(layer, layer_plan, h, share)
     logits = []
     for batch in others:
         plan = batch_plan(batch, network)
         h = plan.feats
         pooled = [plan.pool(0, h)]
         for depth, layer in enumerate(network.layers, start=1):
-            h = forward_layer(layer, plan.layers[depth - 1], h, set_statistics=False)
+            h = forward_layer(layer, plan.layers[depth - 1], h)
             pooled.append(plan.pool(depth, h))
         logits.append(network.heads.forward(batch_sums(batch), pooled))
     return logits
 
 
-def forward_layer(layer: FusedLayer, plan: LayerPlan, h: Tensor, set_statistics: bool) -> Tensor:
-    """The rows after a layer from those before: (U, D) -> (V, H)."""
+def forward_layer(
+    layer: FusedLayer, plan: LayerPlan, h: Tensor, share_moments: SharePart | None = None
+) -> Tensor:
+    """The rows after a layer from those before: (U, D) -> (V, H). Moments that are to be shared are set as statistics."""
     inputs: Iterable[Tensor] = mlp_inputs(layer.layer, plan, h)
     for number, block in enumerate(layer.blocks):
         weight = regroup(block.weight, -1, plan.groups) if number == 0 else block.weight
-        h = forward_linear(block, weight, plan, inputs, set_statistics)
+        h = forward_linear(block, weight, plan, inputs, share_moments)
         inputs = map(block.normalize_, [h[chunk.rows] for chunk in plan.chunks])
     for _ in inputs:  # normalizes the chunks of h in place
         pass
@@ -184,18 +193,24 @@ def mlp_inputs(layer: FastLayer, plan: LayerPlan, h: Tensor) -> Iterator[Tensor]
 
 
 def forward_linear(
-    block: NormBlock, weight: Tensor, plan: LayerPlan, inputs: Iterable[Tensor], set_statistics: bool
+    block: NormBlock,
+    weight: Tensor,
+    plan: LayerPlan,
+    inputs: Iterable[Tensor],
+    share_moments: SharePart | None,
 ) -> Tensor:
     """x W^T of all chunks x, whose mean and variance become the statistics of the block: (V, H)."""
     linear = weight.new_empty(plan.num_rows, len(weight))
     means, variances = [], []
     for chunk, x in zip(plan.chunks, inputs, strict=True):
         rows = torch.mm(x, weight.t(), out=linear[chunk.rows])
-        if set_statistics:
+        if share_moments:
             means.append(chunk.mean(rows))
             variances.append(chunk.mean((rows - means[-1]).square_()))
-    if set_statistics:
-        block.set_statistics(*combine_moments([chunk.weight for chunk in plan.chunks], means, variances))
+    if share_moments:
+        own = combine_moments([chunk.weight for chunk in plan.chunks], means, variances)
+        _, mean, variance = share_moments(*own)
+        block.set_statistics(mean, variance)
     return linear
 
 

@@ -33,7 +33,9 @@ class FileSummary:
         default_factory=list
     )  # logits and labels of graphs with a target
     unseen: Counter = field(default_factory=Counter)  # labels not in the training data
-    unknown: Counter = field(default_factory=Counter)  # classes that the run does not know
+    unknown: Counter = field(
+        default_factory=Counter
+    )  # targets that mean nothing to the run, such as other classes
     skipped: int = 0
     reasons: list[str] = field(default_factory=list)  # why the first of these could not be read
 
@@ -45,12 +47,12 @@ class FileSummary:
         if arrays.targets is None:
             return
         labels = dataset.labels
-        is_known = labels >= 0 if predictions.info.classes else ~labels.isnan().all(dim=1)
-        if is_known.any():
-            self.known.append((predictions.logits[is_known].float(), labels[is_known]))
-        if predictions.info.classes:
-            others = arrays.targets[~is_known.numpy(), 0].tolist()
-            self.unknown.update(str(label) for label in others if label is not None)
+        known = labels[:, None] >= 0 if predictions.info.classes else ~labels.isnan()  # (G, targets)
+        evaluated = known.any(dim=1)
+        if evaluated.any():
+            self.known.append((predictions.logits[evaluated].float(), labels[evaluated]))
+        others = arrays.targets[~known.numpy()].tolist()
+        self.unknown.update(str(target) for target in others if target is not None)
 
 
 def predict_file(
@@ -138,7 +140,12 @@ def format_predictions(run: TrainedRun, summary: FileSummary, out: Path) -> str:
     if summary.unseen:
         lines.append(f"labels unseen in training, encoded as zeros: {format_counts(summary.unseen)}")
     if summary.unknown:
-        lines.append(f"classes unknown to the run, not evaluated: {format_counts(summary.unknown)}")
+        what = (
+            "classes unknown to the run"
+            if run.info.classes
+            else f"targets that task={run.task.name} cannot take"
+        )
+        lines.append(f"{what}, not evaluated: {format_counts(summary.unknown)}")
     lines += [f"not predicted: {line}" for line in summary.reasons]
     if (more := summary.skipped - len(summary.reasons)) > 0:
         lines.append(f"not predicted: {more:,} more, see the column {REASON}")

@@ -17,6 +17,8 @@ from egin_dgl.data.loader import Batch
 
 # From logits to the loss and its gradient with respect to the logits.
 LossFn: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+# From number, mean and variance of some rows to those of all rows, of which other processes have the rest.
+ShareMoments: TypeAlias = Callable[[int, Tensor, Tensor], tuple[int, Tensor, Tensor]]
 # Loss and logits of a batch; the gradients are added to those of the weights.
 TrainStep: TypeAlias = Callable[[Batch, LossFn], tuple[Tensor, Tensor] | None]
 
@@ -58,13 +60,22 @@ def make_train_step(model: nn.Module, fast: bool = True) -> TrainStep:
     return step
 
 
+def own_moments(count: int, mean: Tensor, variance: Tensor) -> tuple[int, Tensor, Tensor]:
+    """There are no other rows."""
+    return count, mean, variance
+
+
 def forward_with_precise_bn(
-    model: nn.Module, train: Batch, others: Sequence[Batch], fast: bool = True
+    model: nn.Module,
+    train: Batch,
+    others: Sequence[Batch],
+    fast: bool = True,
+    share_moments: ShareMoments = own_moments,
 ) -> list[Tensor] | None:
     """Logits of other batches in evaluation mode, after one pass over the batch `train` has set every BatchNorm to its
     statistics; None where one pass cannot do this."""
     accelerated = find_accelerated(model, train, fast)
-    return None if accelerated is None else accelerated.precise_logits(train, others)
+    return None if accelerated is None else accelerated.precise_logits(train, others, share_moments)
 
 
 def find_accelerated(model: nn.Module, batch: Batch, fast: bool) -> Any:

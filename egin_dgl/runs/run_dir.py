@@ -121,6 +121,20 @@ class RunDir:
         if known != content:
             write_object(self.run_json, known, sealed=False)
 
+    def register_ranks(self, ranks: int) -> None:
+        """Add the number of ranks that train, one entry for each number that has trained."""
+        content = self.read_record()
+        past = content.get("ranks", [])
+        if past and past[-1] != ranks:
+            log.warning(
+                "this run was trained with trainer.ranks=%d and resumes with %d: its digits differ from those of an "
+                "uninterrupted run",
+                past[-1],
+                ranks,
+            )
+        if past[-1:] != [ranks]:
+            write_object(self.run_json, content | {"ranks": [*past, ranks]}, sealed=False)
+
     def check_settings(self, settings: Settings) -> None:
         """Refuse settings other than those of the run here."""
         past, now = result_settings(self.read_record()["settings"]), result_settings(settings)

@@ -64,6 +64,7 @@ class RunRecord(SpecRecord):
     dataset: str
     data_sha256: str | None
     refit_of: NotRequired[str]
+    ranks: NotRequired[Annotated[list[Annotated[int, Field(ge=1, le=1024)]], Field(min_length=1)]]
     command: NotRequired[list[str]]
 
 

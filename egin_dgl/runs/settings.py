@@ -8,6 +8,10 @@ from typing import Any, TypeAlias
 Settings: TypeAlias = dict[str, Any]  # plain JSON: {"model": {"hidden_dim": 64, …}, …, "seed": 0, …}
 
 GROUPS = ("model", "dataset", "optimizer", "scheduler", "cv", "trainer", "ewl", "seed", "reproducible")
+PROCESSES = (
+    "fold_workers",
+    "ranks",
+)  # options of the trainer, with which a run may be resumed in another way
 
 
 class FileIn:
@@ -44,10 +48,10 @@ class RunSpec:
 
 
 def result_settings(settings: Settings) -> Settings:
-    """Return the settings that determine results: without device, number of workers and additional output."""
+    """Return the settings that determine results: without device, number of processes and additional output."""
     found = {group: settings[group] for group in GROUPS if group in settings}
     if isinstance(trainer := found.get("trainer"), dict):
-        found["trainer"] = {name: value for name, value in trainer.items() if name != "fold_workers"}
+        found["trainer"] = {name: value for name, value in trainer.items() if name not in PROCESSES}
     return found
 
 

@@ -43,6 +43,12 @@ class Multiclass(Task):
         shares = graph_weights.to(losses.dtype) * (1.0 if weights is None else weights[labels])
         return (losses * graph_weights.to(losses.dtype)).sum() / shares.sum().clamp(min=1e-30)
 
+    def loss_weight(self, labels: Tensor, graph_weights: Tensor | None = None) -> Tensor:
+        weights = (
+            torch.ones_like(labels, dtype=torch.float32) if self.weights is None else self.weights[labels]
+        )
+        return weights.sum() if graph_weights is None else (weights * graph_weights).sum()
+
     @classmethod
     def predict(cls, logits: Tensor, temperature: float | None = None) -> Tensor:
         return (logits.double() / (temperature or 1.0)).softmax(dim=-1)

@@ -68,6 +68,11 @@ class Task:
         """
         raise NotImplementedError
 
+    def loss_weight(self, labels: Tensor, graph_weights: Tensor | None = None) -> Tensor:
+        """Weight of a batch in the training loss of several: the denominator of `loss`. By default the known labels."""
+        known = ~labels.isnan()
+        return known.sum() if graph_weights is None else (known * graph_weights[:, None]).sum()
+
     def encode(self, labels: Tensor) -> Tensor:
         """Labels as a model learns them: the inverse of `decode`."""
         return labels

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from egin_dgl.models.dispatch import ShareMoments, own_moments
 from egin_dgl.training.flat_parameters import FlatParameters
 from egin_dgl.training.precise_bn import Batches, update_bn_stats
 
@@ -56,11 +57,13 @@ class ModelEma:
             buffer.copy_(current)
         return self.model.eval()
 
-    def update_bn(self, batches: Batches, call: Callable) -> nn.Module:
-        """The model to evaluate, with precise BatchNorm statistics over `batches`; `call(model, batch)` is a forward pass."""
+    def update_bn(
+        self, batches: Batches, call: Callable, share_moments: ShareMoments = own_moments
+    ) -> nn.Module:
+        """The model to evaluate, with precise BatchNorm statistics over `batches`; arguments as of `update_bn_stats`."""
         model = self.sync()
         if self.precise_bn:
-            update_bn_stats(model, batches, call)
+            update_bn_stats(model, batches, call, share_moments)
         return model
 
     def state_dict(self) -> dict:

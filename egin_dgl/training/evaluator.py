@@ -1,14 +1,13 @@
 """Evaluation of a model on the validation and test sets after every epoch.
 
 Precise BN needs a pass over the training set as well. Each set is computed by itself, so that the numbers of one depend on
-no graph of another: statistics on the training set only, and the choice of an epoch not on the test set.
+no graph of another: statistics on the training set only, and the choice of an epoch not on the test set. Of several ranks each
+computes its share of every set, and all of them get the results.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +21,7 @@ from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_pr
 from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.parallel.ranks import ONE_RANK, Ranks
 from egin_dgl.training.precise_bn import MAX_PASS_ROWS, MAX_ROWS, bounded_batches, sample_graphs
 
 
@@ -57,6 +57,7 @@ class Evaluator:
         task: Task,
         generator: torch.Generator,
         use_test: bool,
+        ranks: Ranks = ONE_RANK,
     ):
         self.task, self.options, self.use_test = task, options, use_test and len(split.test) > 0
         self.metric = task.metric(options.monitor)
@@ -65,14 +66,17 @@ class Evaluator:
         no_logits = torch.full((len(split.test), dataset.info.outputs), math.nan)
         self.missing = SplitResult(math.nan, math.nan, no_logits)
         max_rows = MAX_ROWS if options.bn_statistics == "sample" else MAX_PASS_ROWS
-        train = sample_graphs(dataset, split.train, max_rows, generator)
+        train = share_graphs(dataset, sample_graphs(dataset, split.train, max_rows, generator), ranks)
         self.train = bounded_batches(dataset, train)
         # The same graphs in batches as large as one pass takes: of the training set one.
         self.train_pass = bounded_batches(dataset, train, max_rows)
         tested = split.test if self.use_test else split.test[:0]
-        self.passes = [
-            bounded_batches(dataset, graphs, MAX_PASS_ROWS) for graphs in (split.validation, tested)
-        ]
+        self.ranks, evaluated = ranks, (split.validation, tested)
+        shares = [ranks.share(graphs) for graphs in evaluated]
+        self.loaders = [GraphLoader(dataset, graphs, options.batch_size) for graphs in shares]
+        self.passes = [bounded_batches(dataset, graphs, MAX_PASS_ROWS) for graphs in shares]
+        self.labels = [dataset.labels[torch.as_tensor(graphs)] for graphs in evaluated]
+        self.no_outputs = torch.zeros(0, dataset.info.outputs, device=dataset.labels.device)
 
     def evaluate(self, ema: ModelEma, epoch: int) -> EvalResult:
         """Evaluate the model of an epoch, with its BatchNorm statistics updated."""
@@ -82,11 +86,12 @@ class Evaluator:
             check_finite(result.test.logits, epoch)
         return result
 
+    @torch.no_grad()
     def evaluate_by_split(self, ema: ModelEma) -> EvalResult:
-        model = ema.update_bn(self.train, partial(compute_logits, options=self.options))
-        validation = evaluate(model, self.validation, self.options, self.task)
-        test = evaluate(model, self.test, self.options, self.task) if self.use_test else self.missing
-        return EvalResult(model, validation, test)
+        call = partial(compute_logits, options=self.options)
+        model = ema.update_bn(self.train, call, self.ranks.share_moments)
+        validation, test = ([call(model, batch) for batch in loader] for loader in self.loaders)
+        return self.score(model, validation, test)
 
     def evaluate_in_one_pass(self, ema: ModelEma) -> EvalResult | None:
         """None if the statistics are not those of one batch, or the model has no such pass."""
@@ -94,16 +99,32 @@ class Evaluator:
         if not precise or len(self.train_pass) != 1:
             return None
         model, (train,) = ema.sync(), self.train_pass
-        batches = [list(loader) for loader in self.passes]
-        logits = forward_with_precise_bn(model, train, [*batches[0], *batches[1]], self.options.fast)
-        if logits is None:
+        validation, test = map(list, self.passes)
+        outputs = forward_with_precise_bn(
+            model, train, [*validation, *test], self.options.fast, self.ranks.share_moments
+        )
+        if outputs is None:
             return None
-        pairs = zip(logits, [batch.labels for batch in (*batches[0], *batches[1])], strict=True)
+        return self.score(model, outputs[: len(validation)], outputs[len(validation) :])
+
+    def score(self, model: nn.Module, *outputs: list[Tensor]) -> EvalResult:
+        """The result of the outputs for this rank's batches of the validation and of the test set."""
         validation, test = (
-            score_outputs(self.task, *join_batches(islice(pairs, len(loader))), self.metric)
-            for loader in self.passes
+            score_outputs(
+                self.task, self.ranks.gather(torch.cat([self.no_outputs, *found])), labels, self.metric
+            )
+            for found, labels in zip(outputs, self.labels, strict=True)
         )
         return EvalResult(model, validation, test if self.use_test else self.missing)
+
+
+def share_graphs(dataset: GraphDataset, graphs: Tensor, ranks: Ranks) -> Tensor:
+    """The graphs that a rank computes statistics on: its share, or all of them if the share of a rank has no node."""
+    if ranks.size == 1:
+        return graphs
+    sizes = dataset.node_offsets.diff().cpu()[graphs]
+    every_rank = all(int(share.sum()) for share in sizes.tensor_split(ranks.size))
+    return torch.as_tensor(ranks.share(graphs)) if every_rank else graphs
 
 
 def compute_logits(model: nn.Module, batch: Batch, options: TrainerOptions) -> Tensor:
@@ -119,15 +140,9 @@ def evaluate(
 ) -> SplitResult:
     """Evaluate the model on all graphs of a loader."""
     model.eval()
-    pairs = ((compute_logits(model, batch, options), batch.labels) for batch in loader)
-    return score_outputs(task, *join_batches(pairs), task.metric(options.monitor))
-
-
-def join_batches(pairs: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """Logits and labels of several batches as one."""
-    empty = torch.zeros(0)
-    logits, labels = map(torch.cat, zip(*(list(pairs) or [(empty, empty)]), strict=True))
-    return logits, labels
+    pairs = [(compute_logits(model, batch, options), batch.labels) for batch in loader]
+    outputs, labels = map(torch.cat, zip(*(pairs or [(torch.zeros(0), torch.zeros(0))]), strict=True))
+    return score_outputs(task, outputs, labels, task.metric(options.monitor))
 
 
 def score_outputs(task: Task, outputs: Tensor, labels: Tensor, metric: Metric) -> SplitResult:

@@ -14,6 +14,7 @@ from egin_dgl.models.estimators.sklearn_model import SklearnModel
 from egin_dgl.models.model import GraphModel
 from egin_dgl.runs.fold_dir import FoldDir
 from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.parallel.ranks import ONE_RANK, Ranks
 
 MakeModel = Callable[[DatasetInfo], GraphModel | SklearnModel]
 OnEpoch = Callable[[int, EpochRecord], None]  # called with the fold and its record after each epoch
@@ -44,6 +45,7 @@ class FoldJob:
     recipe: Recipe
     test_once: bool = False  # evaluate the test set only at the epoch selected on validation
     chosen: dict[str, object] | None = None  # settings selected by nested cross-validation, for the result
+    ranks: Ranks = ONE_RANK  # the processes that train the fold
 
 
 # fit_fold, fit_sklearn_fold or fit_nested_fold

@@ -68,6 +68,7 @@ class TrainerOptions(Options):
     bn_statistics: Literal["precise", "sample", "running"] = "precise"
     warmup_epochs: CountOrZero = 0
     fold_workers: Annotated[int, Field(ge=1, le=1024)] | None = None
+    ranks: Literal["auto"] | Annotated[int, Field(ge=1, le=1024)] = "auto"
     checkpoint_every: Count = 10
     fast: Flag = True
     model: ModelDefaults | None = None

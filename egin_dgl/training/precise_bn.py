@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.dataset import GraphDataset, Indices
 from egin_dgl.data.loader import ChainLoader, GraphLoader
+from egin_dgl.models.dispatch import ShareMoments, own_moments
 from egin_dgl.training.coroutine import Coroutine
 
 MAX_ROWS = 2**18  # nodes and edges of a batch, and of a sample
@@ -48,17 +49,28 @@ class Moments:
         self.squares = self.squares + squares + delta.square() * (self.count * len(rows) / total)
         self.count = total
 
-    def assign_to(self, layer: nn.BatchNorm1d) -> None:
+    def assign_to(self, layer: nn.BatchNorm1d, share_moments: ShareMoments = own_moments) -> None:
         """Set the running statistics of the layer; without any row it is left unchanged."""
-        if self.count and layer.running_mean is not None and layer.running_var is not None:
-            layer.running_mean.copy_(self.mean)
-            layer.running_var.copy_(self.squares / self.count)
+        if layer.running_mean is None or layer.running_var is None:
+            return
+        device, size = layer.running_mean.device, layer.num_features
+        own = (moment.to(device).expand(size) for moment in (self.mean, self.squares / max(self.count, 1)))
+        count, mean, variance = share_moments(self.count, *own)
+        if count:
+            layer.running_mean.copy_(mean)
+            layer.running_var.copy_(variance)
 
 
-def update_bn_stats(model: nn.Module, batches: Batches, call: Callable[[nn.Module, object], object]) -> None:
+def update_bn_stats(
+    model: nn.Module,
+    batches: Batches,
+    call: Callable[[nn.Module, object], object],
+    share_moments: ShareMoments = own_moments,
+) -> None:
     """Set the running statistics of every BatchNorm layer in `model` to those of the rows of `batches`.
 
-    `call(model, batch)` is a forward pass. The model is left in evaluation mode.
+    `call(model, batch)` is a forward pass. The model is left in evaluation mode. `share_moments` adds the rows of batches that
+    other processes have; all of them have at least one.
     """
     layers = [m for m in model.modules() if isinstance(m, nn.BatchNorm1d) and m.running_mean is not None]
     if not layers:
@@ -92,7 +104,7 @@ def update_bn_stats(model: nn.Module, batches: Batches, call: Callable[[nn.Modul
             for one in ready:
                 moments.add(arrived.pop(one)[1])
             if layer is not None:
-                moments.assign_to(layer)
+                moments.assign_to(layer, share_moments)
                 done.add(layer)
     finally:
         for hook in hooks:

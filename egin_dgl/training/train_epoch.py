@@ -21,6 +21,7 @@ from egin_dgl.training.evaluator import compute_logits, diverged
 from egin_dgl.training.flat_parameters import FlatParameters, make_optimizer
 from egin_dgl.training.job import Recipe
 from egin_dgl.training.options import TrainerOptions
+from egin_dgl.training.parallel.ranks import ONE_RANK, Ranks
 
 if TYPE_CHECKING:
     from torch.amp import GradScaler
@@ -87,8 +88,9 @@ def train_one_epoch(
     steps: int,
     options: TrainerOptions,
     task: Task,
+    ranks: Ranks = ONE_RANK,
 ) -> TrainMetrics:
-    """Take one optimizer step for each of `steps` batches; epochs count from 1."""
+    """Take one optimizer step for each of `steps` batches; epochs count from 1. Of several ranks each has its share of a batch."""
     state.model.train()
     fast_step = make_train_step(state.model, options.fast) if options.precision == "fp32" else None
     losses, outputs, labels, norms = [], [], [], []
@@ -99,6 +101,9 @@ def train_one_epoch(
             set_learning_rates(state.optimizer, [rate * (step / warmup_steps) for rate in base_rates])
         state.parameters.zero_grad()
         loss, found = compute_gradients(state, batch, options, task, fast_step)
+        if ranks.size > 1:
+            weight = task.loss_weight(batch.labels, batch.weights)
+            loss = ranks.average_gradients(state.parameters.grads, loss, weight)
         state.scaler.unscale_(state.optimizer)
         norms.append(state.parameters.clip_grad_norm(options.clip_grad_norm))
         state.scaler.step(state.optimizer)
@@ -113,8 +118,10 @@ def train_one_epoch(
     for step, value in enumerate(values, start=1):
         if not math.isfinite(value):
             raise diverged(f"the loss is {value} at epoch {epoch}, step {step}")
-    loss = sum(value * len(own) for value, own in zip(values, labels, strict=True)) / sum(map(len, labels))
-    score = task.metric(options.monitor)(task.decode(torch.cat(outputs)).cpu(), torch.cat(labels).cpu())
+    sizes = ranks.sum(torch.tensor([len(own) for own in labels])).tolist()
+    loss = sum(value * size for value, size in zip(values, sizes, strict=True)) / sum(sizes)
+    found, known = ranks.gather(torch.cat(outputs)), ranks.gather(torch.cat(labels))
+    score = task.metric(options.monitor)(task.decode(found).cpu(), known.cpu())
     return TrainMetrics(loss, score, float(torch.stack(norms).mean()))
 
 
@@ -126,6 +133,9 @@ def compute_gradients(
     fast_step: TrainStep | None,
 ) -> tuple[Tensor, Tensor]:
     """Add the gradients of a batch to those of the parameters; return its loss and the model's outputs."""
+    if not len(batch.labels):
+        device = batch.labels.device
+        return torch.zeros((), device=device), torch.zeros(0, batch.chunk.dataset.info.outputs, device=device)
     loss_fn = partial(loss_with_gradient, task, labels=batch.labels, weights=batch.weights)
     if fast_step and (result := fast_step(batch, loss_fn)):
         return result

@@ -1,7 +1,7 @@
 """Train one fold: set up, epochs, finish."""
 
 import time
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -22,11 +22,11 @@ from egin_dgl.evaluation.history import (
 from egin_dgl.models.estimators.sklearn_model import SklearnModel
 from egin_dgl.models.model import GraphModel
 from egin_dgl.runs.fold_dir import Progress
-from egin_dgl.tasks import TASKS
+from egin_dgl.tasks import TASKS, Task
 from egin_dgl.training.evaluator import Evaluator, check_finite, embed, evaluate
 from egin_dgl.training.job import FoldJob, MakeModel, OnEpoch
 from egin_dgl.training.options import TrainerOptions
-from egin_dgl.training.parallel.signals import defer_until_epoch_end, raise_if_stop_requested, stop_requested
+from egin_dgl.training.parallel.signals import defer_until_epoch_end, raise_interrupted, stop_requested
 from egin_dgl.training.tensorboard import FoldLogger
 from egin_dgl.training.train_epoch import TrainState, train_one_epoch
 
@@ -37,36 +37,36 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
     Resumes from the fold's checkpoint if there is one. Every epoch has its own seed, so a resumed fold ends with the
     same numbers as an uninterrupted one.
     """
-    recipe, options, split, folder = job.recipe, job.recipe.options, job.split, job.folder
-    progress = folder.progress()
+    recipe, options, split, folder, ranks = job.recipe, job.recipe.options, job.split, job.folder, job.ranks
+    progress = ranks.broadcast(folder.progress() if ranks.is_first else None)
     if isinstance(progress, FoldResult):
-        return folder.verify(progress)
+        return folder.verify(progress) if ranks.is_first else progress
 
     # Set up.
     dataset, make_model, metadata = prepare_data(dataset, job)
     generator = seed_torch(job.seed, job.fold, 0)
     model = check_network(make_model(dataset.info)).to(job.device)
+    ranks.broadcast_weights(model)
     state = TrainState.create(model, recipe)
     history, test_logits = state.resume(progress, folder) if progress else ([], [])
     loader = GraphLoader(dataset, split.train, options.batch_size)
-    train_labels, validation_labels, test_labels = (
-        dataset.labels[torch.as_tensor(graphs)] for graphs in (split.train, split.validation, split.test)
-    )
-    validation_labels, test_labels = validation_labels.cpu(), test_labels.cpu()
+    train_labels = dataset.labels[torch.as_tensor(split.train)]
     balanced = options.class_weights == "balanced"
     task = TASKS[dataset.info.task].fit(train_labels, dataset.info, options.loss, balanced)
     metric = task.metric(options.monitor)
-    evaluator = Evaluator(dataset, split, options, task, generator, use_test=not job.test_once)
+    evaluator = Evaluator(dataset, split, options, task, generator, not job.test_once, ranks)
     metadata |= {"task": task.to_dict()}
     epsilons = learned_epsilons(state.ema.model)
     best: tuple[dict[str, Tensor], dict] | None = None  # best weights and metadata, not yet on disk
 
-    with closing(FoldLogger(folder.path, len(history) + 1)) as logger, defer_until_epoch_end():
+    with logger_of(job, len(history) + 1) as logger, defer_until_epoch_end():
         # Epochs.
         while not is_finished(history, options):
             epoch, start, lr = len(history) + 1, time.perf_counter(), state.optimizer.param_groups[0]["lr"]
-            batches = loader.shuffled(seed_torch(job.seed, job.fold, epoch))
-            train = train_one_epoch(state, batches, epoch, len(loader), options, task)
+            generator = seed_torch(job.seed, job.fold, epoch, rank=ranks.rank)
+            batches = loader.shuffled(generator, ranks.rank, ranks.size)
+            train = train_one_epoch(state, batches, epoch, len(loader), options, task, ranks)
+            ranks.average_bn_stats(model)
             evaluated = evaluator.evaluate(state.ema, epoch)
             validation, test = evaluated.validation, evaluated.test
             if isinstance(state.scheduler, ReduceLROnPlateau):
@@ -89,44 +89,65 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
             record = average_monitor(history, record, options.window)
             history.append(record)
             test_logits.append(test.logits)
-            logger.log_epoch(record, {layer: eps.item() for layer, eps in epsilons.items()})
+            if logger:
+                logger.log_epoch(record, {layer: eps.item() for layer, eps in epsilons.items()})
             on_epoch(job.fold, record)
 
-            finished = is_finished(history, options)
+            finished, stopping = is_finished(history, options), ranks.any(stop_requested())
             # Without a validation set the last weights are saved.
             if best_validation_record(history) is record if len(split.validation) else finished:
                 weights = {name: tensor.clone() for name, tensor in evaluated.model.state_dict().items()}
                 best = weights, metadata | {"epoch": epoch}
-            if finished or stop_requested() or epoch % options.checkpoint_every == 0:
+            if ranks.is_first and (finished or stopping or epoch % options.checkpoint_every == 0):
                 if best:  # together with the checkpoint: a resumed fold finds the best weights up to it
                     folder.save_tensors(*best)
                     best = None
                 folder.save_progress(Progress(history, test_logits, state.state_dict()))
-                raise_if_stop_requested()
+            if stopping:
+                raise_interrupted()
 
-        # Finish: evaluate the saved weights.
-        metadata = folder.load_weights(model)
-        validation = evaluate(model, evaluator.validation, options, task)
-        if len(split.test):
-            vectors, labels, outputs = embed(model, evaluator.test, options)
-            logger.log_embeddings(vectors, labels, task.decide(task.decode(outputs)), split.test)
-        if job.test_once:
-            index = best_validation_record(history).epoch - 1
-            test = evaluate(model, evaluator.test, options, task)
-            history[index] = replace(history[index], test_loss=test.loss, test_score=test.score)
-            test_logits[index] = test.logits
-        if not len(split.validation) and not len(split.test):
-            check_finite(evaluate(model, evaluator.train, options, task).logits, len(history))
+        result = finish_fold(job, model, task, evaluator, history, test_logits, logger) if logger else None
+        return ranks.broadcast(result)
 
+
+def logger_of(job: FoldJob, epoch: int) -> AbstractContextManager[FoldLogger | None]:
+    """The first rank logs the fold from this epoch on."""
+    return closing(FoldLogger(job.folder.path, epoch)) if job.ranks.is_first else nullcontext()
+
+
+def finish_fold(
+    job: FoldJob,
+    model: nn.Module,
+    task: Task,
+    evaluator: Evaluator,
+    history: History,
+    test_logits: list[Tensor],
+    logger: FoldLogger,
+) -> FoldResult:
+    """Evaluate the saved weights and write the result, on the first rank alone."""
+    options, split, folder = job.recipe.options, job.split, job.folder
+    known = evaluator.test.dataset.labels.cpu()
+    metadata = folder.load_weights(model)
+    validation = evaluate(model, evaluator.validation, options, task)
+    if len(split.test):
+        vectors, labels, outputs = embed(model, evaluator.test, options)
+        logger.log_embeddings(vectors, labels, task.decide(task.decode(outputs)), split.test)
+    if job.test_once:
+        index = best_validation_record(history).epoch - 1
+        test = evaluate(model, evaluator.test, options, task)
+        history[index] = replace(history[index], test_loss=test.loss, test_score=test.score)
+        test_logits[index] = test.logits
+    if not len(split.validation) and not len(split.test):
+        check_finite(evaluate(model, evaluator.train, options, task).logits, len(history))
     result = FoldResult(
         fold=job.fold,
         history=history,
         test_logits=torch.stack(test_logits),
-        test_labels=test_labels,
+        test_labels=known[torch.as_tensor(split.test)],
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         chosen=job.chosen,
         validation_logits=validation.logits if len(split.validation) else None,
-        validation_labels=validation_labels,
+        validation_labels=known[torch.as_tensor(split.validation)],
         task=task.name,
     )
     folder.save_weights(model, metadata | {"temperature": fold_temperature(result)})
@@ -149,13 +170,13 @@ def prepare_data(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, Mak
     return dataset.to(job.device), make_model, metadata
 
 
-def seed_torch(*keys: int) -> torch.Generator:
+def seed_torch(*keys: int, rank: int = 0) -> torch.Generator:
     """Seed torch (weights, dropout) by (run seed, fold, epoch), so that checkpoints need no generator state.
 
-    Returns a CPU generator (shuffling) of the same seed.
+    Returns a CPU generator (shuffling) of the same seed on all ranks, whose dropout differs.
     """
     seed = int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0]) >> 1
-    torch.manual_seed(seed)
+    torch.manual_seed(seed + rank)
     return torch.Generator().manual_seed(seed)
 
 

@@ -167,7 +167,7 @@ def test_options_change_edges_and_features(small):
     assert load_tu("S", root, self_loops="keep").edge_offsets.tolist() == [0, 7, 9]
     assert load_tu("S", root).info.node_names == ("degree=0", "degree=1", "degree=2")
     assert load_tu("S", root, node_features="constant").info.node_dim == 1
-    plain = load_tu("S", root, use_edge_features=False, expect={"edge_dim": 99})
+    plain = load_tu("S", root, edge_features="constant", expect={"edge_dim": 99})
     assert (
         plain.info.edge_dim == 1
         and plain.info.edge_attributes == 0

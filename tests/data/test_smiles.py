@@ -8,7 +8,6 @@ import torch
 
 from egin_dgl.data.dataset import TENSORS
 from egin_dgl.data.fingerprints import scaffold_groups
-from egin_dgl.data.parallel import Processes, use_processes
 from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
 from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
@@ -16,6 +15,7 @@ from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.data.splits import split_by_group_size
 from egin_dgl.data.targets import encoded_like
 from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.parallel import Processes, use_processes
 from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")

@@ -362,3 +362,11 @@ def test_the_split_equals_its_definition_on_random_groups():
 def test_one_scaffold_alone_cannot_be_split():
     with pytest.raises(ConfigError, match="has 9 of 10 molecules, which leaves the test set empty"):
         split_by_group_size(np.array([0] * 9 + [1]), np.zeros(10, dtype=int))
+
+
+def test_k_gives_the_shares_of_a_scaffold_split():
+    groups, labels = np.arange(20), np.zeros(20, dtype=int)
+    split = split_by_group_size(groups, labels, k=5).split(0, validation=True)
+    assert [len(part) for part in (split.train, split.validation, split.test)] == [12, 4, 4]
+    with pytest.raises(ConfigError, match="cv.k must be at least 3 for a scaffold split, got 2"):
+        split_by_group_size(groups, labels, k=2)

@@ -103,7 +103,7 @@ def test_seed_determines_graphs():
 
 
 def test_without_edge_features():
-    dataset = bonds(40, use_edge_features=False)
+    dataset = bonds(40, edge_features="constant")
     assert dataset.info.edge_dim == 1 and dataset.edge_feats.unique().tolist() == [1]
     assert torch.equal(dataset.src, bonds(40).src)
 

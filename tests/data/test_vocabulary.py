@@ -67,11 +67,12 @@ def test_constant_features():
     assert encoded.node_feats.tolist() == [[1]] * 4 and encoded.edge_feats.tolist() == [[1]] * 4
 
 
-def test_edge_features_can_be_switched_off():
+def test_edge_features_of_other_columns():
     arrays = path(edge_labels=[[1], [1], [3], [3]], edge_attributes=[[0.5]] * 4)
-    vocabulary = Vocabulary.fit(arrays, use_edge_features=False)
-    assert vocabulary.edge.attributes == 0
-    assert vocabulary.encode(arrays).edge_feats.tolist() == [[1]] * 4
+    constant = Vocabulary.fit(arrays, edges=RawColumns())
+    assert constant.edge.attributes == 0
+    assert constant.encode(arrays).edge_feats.tolist() == [[1]] * 4
+    assert Vocabulary.fit(path(), edges=arrays.edges).edge == Vocabulary.fit(arrays).edge
 
 
 def test_no_edge_left_still_has_a_column():

@@ -41,6 +41,7 @@ def run(tree, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_training_and_prediction(numbers, tree, tmp_path):
     """The same digits as trainer.fast=false with fast/ installed."""
     run(tree, "scripts/train.py", f"hydra.run.dir={tmp_path / 'without'}", *OPTIONS)
@@ -58,6 +59,7 @@ def drop_seconds(history):
     return [row[:column] + row[column + 1 :] for row in rows]
 
 
+@pytest.mark.slow
 def test_laws_of_the_zoo(tree):
     out = run(
         tree,

@@ -46,6 +46,18 @@ def runs(run_here, table, tmp_path_factory):
     return found
 
 
+@pytest.mark.parametrize("task, column", [("regression", "size"), ("multilabel", "has_n")])
+def test_a_target_that_is_no_number_is_not_evaluated(task, column, runs, table, tmp_path, script):
+    rows = pd.read_csv(table, dtype=str).head(20)
+    rows.loc[[2, 5], column] = ["pending", "n.d."]
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    done = script("predict", f"run={runs[task]}", "input=new.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"targets that task={task} cannot take, not evaluated: pending (1), n.d. (1)" in done.stdout
+    found = pd.read_csv(tmp_path / "new_predictions.csv", dtype=str)
+    assert found.loc[2, column] == "pending" and found.filter(regex="^p").notna().all(axis=None)
+
+
 def test_a_regression_has_values_intervals_and_metrics(runs, table, tmp_path, script):
     done = script("predict", f"run={runs['regression']}", f"input={table}", "at_once=50", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -58,6 +58,17 @@ def test_terminal_and_card_show_how_many_epochs_were_averaged(averaged, text):
     assert any(line.endswith(f"| fixed: mean of {text} |") for line in score_lines(summary))
 
 
+@pytest.mark.parametrize("headline", ["selected", "common_epoch"])  # with and without a validation set
+def test_a_model_that_is_fitted_once_has_one_row_without_an_epoch(headline):
+    summary = summary_with(3, metrics={"accuracy": {"mean": 1.0}}, headline=headline)
+    summary["protocols"] |= {"last": None, "last_20": None}
+    text = shown(summary, 80)
+    assert re.search(rf"{headline} +100\.0 ± 12\.3 +80\.0 – 100\.0 *$", text, re.MULTILINE)
+    assert text.count("±") == 2 and "chosen on" not in text and "optimistic" not in text
+    rows = [line for line in score_lines(summary) if "±" in line]
+    assert len(rows) == 1 and rows[0].endswith("| fitted once |")
+
+
 def record(epoch, seconds=2.0):
     numbers = dict.fromkeys(("train_loss", "train_score", "val_loss", "val_score"), 0.5)
     rest = dict.fromkeys(("test_loss", "test_score", "lr", "grad_norm"), math.nan)

@@ -16,11 +16,11 @@ from egin_dgl.cli.config_dirs import CONFIG_NAME, conf_dir
 from egin_dgl.cli.entrypoint import exit_on_error
 from egin_dgl.cli.error_messages import check_overrides
 from egin_dgl.cli.help import help_page
-from egin_dgl.cli.overrides import hydra_arguments, parse_arguments, requested_arithmetic
+from egin_dgl.cli.overrides import TrainArguments, hydra_arguments, parse_arguments, requested_arithmetic
 from egin_dgl.cli.sweep import run_in_sweep, search_value
 from egin_dgl.runs.run_dir import COMMAND_VARIABLE, RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
-from egin_dgl.training.parallel.processes import start_forkserver
+from egin_dgl.training.parallel.processes import start_forkserver, started_by_torchrun
 from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
 
 
@@ -37,13 +37,24 @@ def main() -> None:
     # Hydra raises an error instead of printing it in many lines, and the Pythons of workers and launchers import nothing
     # from the working directory, which may be anybody's.
     with reproducibility.environment({"HYDRA_FULL_ERROR": "1", "PYTHONSAFEPATH": "1"}):
-        if arguments.resume or arguments.run:
-            from egin_dgl.cli.resume import refit, resume  # imports torch
+        if not started_by_torchrun():
+            run_command(arguments)
+            return
+        from egin_dgl.training.parallel.rank_processes import join_torchrun  # imports torch
 
-            resume(arguments) if arguments.resume else refit(arguments)
-        else:
-            sys.argv[1:] = hydra_arguments(arguments)
-            train_composed()
+        with join_torchrun() as is_first:
+            if is_first:
+                run_command(arguments)
+
+
+def run_command(arguments: TrainArguments) -> None:
+    if arguments.resume or arguments.run:
+        from egin_dgl.cli.resume import refit, resume  # imports torch
+
+        resume(arguments) if arguments.resume else refit(arguments)
+    else:
+        sys.argv[1:] = hydra_arguments(arguments)
+        train_composed()
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=CONFIG_NAME)
@@ -69,8 +80,11 @@ def train_composed(cfg: DictConfig) -> float | None:
 
 
 def start_workers(cfg: DictConfig, budget: CpuBudget) -> None:
-    """Start the forkserver, if folds will be trained in parallel: it imports torch and DGL while this process does."""
+    """Start the forkserver, if folds or ranks will be trained in parallel: it imports torch and DGL while this process does."""
+    trainer = cfg.get("trainer", {})
+    several_ranks = trainer.get("ranks") not in ("auto", None, 1) and not started_by_torchrun()
     one_fold = isinstance(cfg.get("cv", {}).get("fold"), int)
-    workers = cfg.get("trainer", {}).get("fold_workers") or budget.workers
-    if not one_fold and workers != 1 and reproducibility.is_active(cfg.get("reproducible", False)):
+    workers = trainer.get("fold_workers") or budget.workers
+    parallel = several_ranks or not one_fold and workers != 1
+    if parallel and reproducibility.is_active(cfg.get("reproducible", False)):
         start_forkserver()

@@ -10,12 +10,13 @@ import pandas as pd
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns, SourceRows
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import ColumnSelection, Selections, select_columns, stack_columns
 from egin_dgl.data.readers.raw_targets import Target, read_targets
 from egin_dgl.data.readers.tables import Table, parse_strings, read_table
 from egin_dgl.errors import DataError
-from egin_dgl.options import Name, TaskOption
+from egin_dgl.options import Name, Seed, TaskOption
 
 KEYS = {"graphs": ["id"], "nodes": ["graph", "node"], "edges": ["graph", "source", "target"]}
 
@@ -31,7 +32,9 @@ def load_csv(
     edges: Literal["symmetric", "as_given"] = "symmetric",
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
-    use_edge_features: bool = True,
+    edge_features: EdgeFeatures = "keep",
+    structure: Structure = "keep",
+    shuffle_seed: Seed = 0,
     task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
@@ -43,12 +46,12 @@ def load_csv(
         target: Column of graphs.csv with the target, or a list of columns; an empty cell is a missing target.
         split_column: Column of graphs.csv with train, validation or test, or with fold numbers.
         node_labels, node_attributes, edge_labels, edge_attributes: Columns to use, as in `GraphDataset.from_graphs`.
-        edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        edges, self_loops, node_features, edge_features, structure, shuffle_seed: See `GraphOptions`.
         task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the directory.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
+    options = GraphOptions(edges, self_loops, node_features, edge_features, structure, shuffle_seed, task)
     columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     directory = Path(path).expanduser()
     source = {

@@ -12,6 +12,7 @@ import torch
 from egin_dgl.backend import import_dgl
 from egin_dgl.data.arrays import GraphArrays
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import Selections, select_columns
 from egin_dgl.data.readers.graph_objects import graphs_to_arrays
@@ -19,7 +20,7 @@ from egin_dgl.data.readers.raw_files import GIB
 from egin_dgl.data.readers.raw_targets import find_tensor
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
-from egin_dgl.options import Name, TaskOption
+from egin_dgl.options import Name, Seed, TaskOption
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -39,7 +40,9 @@ def load_dgl_file(
     edges: Literal["symmetric", "as_given"] = "as_given",
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
-    use_edge_features: bool = True,
+    edge_features: EdgeFeatures = "keep",
+    structure: Structure = "keep",
+    shuffle_seed: Seed = 0,
     task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
@@ -50,12 +53,12 @@ def load_dgl_file(
         path: The file.
         target: Name of the tensor with the targets, (G,) or (G, T); default: the only tensor saved with the graphs.
         node_labels, node_attributes, edge_labels, edge_attributes: Fields to use, as in `GraphDataset.from_graphs`.
-        edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        edges, self_loops, node_features, edge_features, structure, shuffle_seed: See `GraphOptions`.
         task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the file.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
+    options = GraphOptions(edges, self_loops, node_features, edge_features, structure, shuffle_seed, task)
     columns = select_columns(node_labels, node_attributes, edge_labels, edge_attributes)
     file = Path(path).expanduser()
     source = {

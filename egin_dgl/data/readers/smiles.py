@@ -10,7 +10,7 @@ import numpy as np
 
 from egin_dgl.data.arrays import GraphArrays, SourceRows, concat_arrays
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.parallel import map_chunks
+from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import object_array
 from egin_dgl.data.readers.molecule_files import read_molecule_chunks
@@ -18,7 +18,8 @@ from egin_dgl.data.readers.molecules import graph_numbers, import_rdkit, read_se
 from egin_dgl.data.readers.raw_targets import Target, read_targets
 from egin_dgl.data.readers.tables import Table
 from egin_dgl.errors import DataError
-from egin_dgl.options import Name, TaskOption, validate_options
+from egin_dgl.options import Name, Seed, TaskOption, validate_options
+from egin_dgl.parallel import map_chunks
 from egin_dgl.terminal import progress_bar
 
 CHUNK_SIZE = 1000  # molecules that a process reads at once
@@ -34,7 +35,9 @@ def load_smiles(
     on_invalid: Literal["raise", "skip"] = "raise",
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
-    use_edge_features: bool = True,
+    edge_features: EdgeFeatures = "keep",
+    structure: Structure = "keep",
+    shuffle_seed: Seed = 0,
     task: TaskOption = "auto",
     name: Name | None = None,
     cache: bool = True,
@@ -50,12 +53,14 @@ def load_smiles(
         split_column: Column with train, validation or test, or with fold numbers.
         features: "tu" (atom symbol, bond type) or "rich" (also charge, hydrogens, chirality, rings, …).
         on_invalid: Molecules that RDKit cannot parse: "raise" an error or "skip" them with a warning.
-        self_loops, node_features, use_edge_features: See `GraphOptions`.
+        self_loops, node_features, edge_features, structure, shuffle_seed: See `GraphOptions`.
         task: What the targets stand for; see `GraphOptions`.
         name: Name of the dataset; default: that of the file.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions("as_given", self_loops, node_features, use_edge_features, task)
+    options = GraphOptions(
+        "as_given", self_loops, node_features, edge_features, structure, shuffle_seed, task
+    )
     columns: dict[str, Any] = {
         "smiles": smiles,
         "target": target,

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, from_arrays
 from egin_dgl.errors import ConfigError
 from egin_dgl.options import Seed
@@ -22,7 +23,9 @@ def bonds(
     graphs: Annotated[int, Field(ge=2, le=100_000)] = 400,
     skeletons: Annotated[int, Field(ge=1, le=100_000)] = 4,
     seed: Seed = 0,
-    use_edge_features: bool = True,
+    edge_features: EdgeFeatures = "keep",
+    structure: Structure = "keep",
+    shuffle_seed: Seed = 0,
 ) -> GraphDataset:
     """Rings of single and double bonds: does every ring atom have exactly one double bond?
 
@@ -36,7 +39,7 @@ def bonds(
         graphs: Number of graphs, even, half in each class.
         skeletons: Number of different skeletons.
         seed: Seed of the generator.
-        use_edge_features: False gives every edge the constant feature 1.
+        edge_features, structure, shuffle_seed: See `GraphOptions`.
 
     >>> bonds(graphs=10)
     GraphDataset('bonds': 10 graphs, 104 nodes, 208 edges, 2 classes, node_dim=2, edge_dim=2)
@@ -75,9 +78,10 @@ def bonds(
         nodes=RawColumns(labels=np.concatenate(atoms)[:, None]),
         edges=RawColumns(labels=bond_labels),
     )
-    recipe = f"bonds graphs={graphs} skeletons={skeletons} seed={seed} use_edge_features={use_edge_features}"
+    options = GraphOptions(edge_features=edge_features, structure=structure, shuffle_seed=shuffle_seed)
+    recipe = f"bonds graphs={graphs} skeletons={skeletons} seed={seed}"
+    recipe += f" edge_features={edge_features} structure={structure} shuffle_seed={shuffle_seed}"
     digest = hashlib.sha256(b"".join(x.tobytes() for x in (both_ways, bond_labels)) + recipe.encode())
-    options = GraphOptions(use_edge_features=use_edge_features)
     dataset = from_arrays(arrays, "bonds", options, digest=digest.hexdigest(), origin=f"generated: {recipe}")
     return replace(dataset, info=replace(dataset.info, class_names=CLASSES))
 

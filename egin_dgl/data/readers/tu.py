@@ -16,12 +16,13 @@ from typing_extensions import TypedDict
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, prepare
 from egin_dgl.data.readers.columns import MAX_EXACT, MAX_FLOAT, NUMBER
 from egin_dgl.data.readers.raw_files import RawFiles
 from egin_dgl.data.readers.search_path import DEFAULT_URL, find_raw
 from egin_dgl.errors import DataError
-from egin_dgl.options import Count, Directory, ListOf, Name, TaskOption, Url, validate_options
+from egin_dgl.options import Count, Directory, ListOf, Name, Seed, TaskOption, Url, validate_options
 
 WIDTHS = {"A": 2, "graph_indicator": 1, "graph_labels": 1}  # columns; the other tables have any number
 
@@ -42,7 +43,9 @@ def load_tu(
     edges: Literal["symmetric", "as_given"] = "symmetric",
     self_loops: Literal["remove", "keep"] = "remove",
     node_features: Literal["degree", "constant"] = "degree",
-    use_edge_features: bool = True,
+    edge_features: EdgeFeatures = "keep",
+    structure: Structure = "keep",
+    shuffle_seed: Seed = 0,
     task: TaskOption = "auto",
     expect: Expected | None = None,
     cache: bool = True,
@@ -53,19 +56,19 @@ def load_tu(
         name: Name of the dataset, such as "MUTAG".
         root: Directory with NAME/, NAME/raw/ or NAME.zip; default: EGIN_DATA_ROOT. See `find_raw` for the search path.
         url: Where NAME.zip is downloaded from if it is not found; None forbids it.
-        edges, self_loops, node_features, use_edge_features: See `GraphOptions`.
+        edges, self_loops, node_features, edge_features, structure, shuffle_seed: See `GraphOptions`.
         task: What the targets stand for; see `GraphOptions`. The targets are those of _graph_labels, or those of
             _graph_attributes if task is "regression" or there are no labels.
         expect: Required sizes (graphs, classes, node_dim, edge_dim), to detect other files of the same name.
         cache: Use the cache of prepared datasets.
     """
-    options = GraphOptions(edges, self_loops, node_features, use_edge_features, task)
+    options = GraphOptions(edges, self_loops, node_features, edge_features, structure, shuffle_seed, task)
     validate_options(load_tu, {"expect": expect})
     raw = find_raw(name, root, url)
     try:
         source = {"raw": raw.digest()}
         dataset = prepare(partial(read_tu, raw, task), name, options, source, raw.origin, cache)
-        _check_sizes(dataset, expect or {}, use_edge_features)
+        _check_sizes(dataset, expect or {}, options)
     except DataError as error:
         if raw.cache_file is None:
             raise
@@ -73,9 +76,11 @@ def load_tu(
     return dataset
 
 
-def _check_sizes(dataset: GraphDataset, expect: Mapping[str, Any], use_edge_features: bool) -> None:
+def _check_sizes(dataset: GraphDataset, expect: Mapping[str, Any], options: GraphOptions) -> None:
+    # Without edges all degrees are 0, and a constant feature is a single column.
+    changed = {"node_dim": options.structure == "none", "edge_dim": options.edge_features == "constant"}
     for key, value in expect.items():
-        if value is None or (key == "edge_dim" and not use_edge_features):
+        if value is None or changed.get(key):
             continue
         accepted = [value] if isinstance(value, int) else list(value)
         if (found := getattr(dataset.info, key)) not in accepted:

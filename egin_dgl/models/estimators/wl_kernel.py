@@ -1,15 +1,16 @@
 """Support vector machines on the Weisfeiler-Lehman subtree kernel, with edges or without."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 from scipy import sparse
 
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset, Indices
 from egin_dgl.ewl.inputs import GraphSet, as_graph_set
 from egin_dgl.models.estimators.sklearn_model import Arrays, Features, Machine, SklearnModel, fit_each_target
-from egin_dgl.options import Decimals, Depth, Positive
+from egin_dgl.options import Decimals, Depth, Positive, parse_bool
 
 
 class WLKernelSVM(SklearnModel):
@@ -24,7 +25,8 @@ class WLKernelSVM(SklearnModel):
         depth: rounds of refinement.
         penalties: values of C to try; a smaller one comes first, as it wins where score and loss are equal.
         kind: linear (on sparse counts) or precomputed (on the Gram matrix).
-        normalize: divide by the norm of a graph's counts.
+        normalize: divide by the norm of a graph's counts. Such counts forget the size of a graph, which many values depend on:
+            auto normalizes for classes and labels only.
         attributes: let continuous attributes count as labels (equal vectors, equal label).
         decimals: to which they are rounded first; None: not at all.
     """
@@ -38,12 +40,13 @@ class WLKernelSVM(SklearnModel):
         depth: Depth = 5,
         penalties: Sequence[Positive] = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0),
         kind: Literal["linear", "precomputed"] = "linear",
-        normalize: bool = True,
+        normalize: Annotated[Literal["auto", True, False], BeforeValidator(parse_bool)] = "auto",
         attributes: bool = False,
         decimals: Decimals | None = None,
     ):
         super().__init__(info)
-        self.method, self.depth, self.kind, self.normalize = method, depth, kind, normalize
+        self.method, self.depth, self.kind = method, depth, kind
+        self.normalize = info.task != "regression" if normalize == "auto" else normalize
         self.attributes, self.decimals = attributes, decimals
         self.candidates = self.penalties = sorted(float(penalty) for penalty in penalties)
         if not self.penalties or self.penalties[0] <= 0:

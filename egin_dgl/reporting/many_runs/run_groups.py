@@ -19,7 +19,7 @@ from egin_dgl.tasks import TASKS, Task
 ABSENT = "–"
 # Settings in which the runs of a group may differ. The location of the data does not matter: its hash is compared.
 IGNORED = (
-    *("seed", "cv.fold", "trainer.checkpoint_every", "trainer.fold_workers"),
+    *("seed", "cv.fold", "trainer.checkpoint_every", "trainer.fold_workers", "trainer.ranks"),
     *("dataset.root", "dataset.url", "dataset.expect"),
 )
 

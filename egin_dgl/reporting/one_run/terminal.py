@@ -21,7 +21,8 @@ MAX_TARGETS = 12  # shown; card.md has all
 
 
 def summary_table(summary: dict, width: int = 80) -> Table:
-    """A row per protocol, and the best constant prediction for comparison; kernel machines have C in place of epochs.
+    """A row per protocol, and the best constant prediction for comparison; kernel machines have C in place of epochs, forests
+    a single row.
 
     The table has no borders and fits 60 columns; below 80 columns it has less padding.
     """
@@ -31,16 +32,18 @@ def summary_table(summary: dict, width: int = 80) -> Table:
     title = f"{summary['model']} on {summary['dataset']}: test {metric}{direction} {over_folds(summary)}"
     padding = (0, 1) if wide else (0, 0)
     table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=wide, padding=padding)
-    choice = choice_name(summary)
+    choice, chooses = choice_name(summary), not is_fitted_once(summary)
     table.add_column("protocol", no_wrap=True)
     headers = [f"{metric}{percent}"] if single else [f"mean ± std{percent}", "95 % CI"]
-    for header in (*headers, choice):
+    for header in (*headers, *([choice] if chooses else [])):
         table.add_column(header, justify="right", no_wrap=True)
-    table.add_column(f"{choice} chosen on")
-    for name, (value, interval, chosen, chosen_on) in protocol_rows(summary).items():
+    if chooses:
+        table.add_column(f"{choice} chosen on")
+    for name, (value, interval, *choices) in protocol_rows(summary).items():
         optimistic = "dim" if summary["protocols"][name]["optimistic"] else None
         style = "bold" if name == summary["headline"] else optimistic
-        table.add_row(name, value, *([] if single else [interval]), chosen, chosen_on, style=style)
+        cells = [value, *([] if single else [interval]), *(choices if chooses else [])]
+        table.add_row(name, *cells, style=style)
     table.add_section()
     if summary["baseline"] is not None:
         table.add_row(TASKS[summary["task"]].baseline, unit.text(summary["baseline"]))
@@ -70,9 +73,9 @@ def target_text(entry: dict | None, unit: Unit, folds: int) -> str:
 
 def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
     """Value, interval, epoch or C, and how it was chosen, of each protocol that has a result."""
-    rows, unit = {}, unit_of(summary["metric"])
+    rows, unit, fitted_once = {}, unit_of(summary["metric"]), is_fitted_once(summary)
     for name, result in summary["protocols"].items():
-        if result is None:
+        if result is None or (fitted_once and name != summary["headline"]):
             continue
         value, interval = unit.text(result["mean"]), ""
         if result["interval"]:
@@ -83,13 +86,24 @@ def protocol_rows(summary: dict) -> dict[str, tuple[str, str, str, str]]:
         chosen = as_list(result.get(choice_name(summary), []))
         averaged = format_range(as_list(result.get("averaged", [])))
         text = "each" if len(chosen) > 1 else format_range(chosen)
-        rows[name] = value, interval, text, EPOCH_CHOICE[name][1].format(averaged=averaged)
+        how = "fitted once" if fitted_once else EPOCH_CHOICE[name][1].format(averaged=averaged)
+        rows[name] = value, interval, text, how
     return rows
 
 
 def choice_name(summary: dict) -> str:
     """What protocols choose: the epoch of a network or the penalty C of a kernel machine."""
     return "C" if "C" in summary["protocols"][summary["headline"]] else "epoch"
+
+
+def is_fitted_once(summary: dict) -> bool:
+    """Whether there were no epochs, or values of C, to choose from, as for a forest: all protocols are then the same."""
+    protocols = summary["protocols"]
+    return (
+        protocols["last"] is None
+        and protocols["common_epoch"] is not None
+        and choice_name(summary) == "epoch"
+    )
 
 
 def over_folds(summary: dict) -> str:
@@ -106,7 +120,8 @@ def as_list(value: float | list[float]) -> list[float]:
 
 
 def headline_label(summary: dict) -> str:
-    return protocol_label(summary["headline"], summary["protocols"][summary["headline"]]["optimistic"])
+    optimistic = summary["protocols"][summary["headline"]]["optimistic"] and not is_fitted_once(summary)
+    return protocol_label(summary["headline"], optimistic)
 
 
 def metrics_line(summary: dict) -> str:

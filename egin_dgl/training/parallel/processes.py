@@ -24,6 +24,13 @@ from egin_dgl.training.parallel.signals import handle_signals
 # PYTHONSAFEPATH (3.11): the server must not import an egin_dgl or torch that lies in the current directory.
 HAS_FORKSERVER = sys.version_info >= (3, 11) and "forkserver" in multiprocessing.get_all_start_methods()
 
+TORCHRUN = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}  # variables of its processes
+
+
+def started_by_torchrun() -> bool:
+    """Whether torchrun started this process as one of several ranks."""
+    return os.environ.keys() >= TORCHRUN and os.environ["WORLD_SIZE"] != "1"
+
 
 def start_forkserver() -> None:
     """Start the server if it is not running yet; it imports `preload` in the background."""

@@ -22,10 +22,11 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class CpuBudget:
-    """Fold workers of a job, and the directory of lock files that concurrent jobs share."""
+    """Fold workers of a job, the directory of lock files that concurrent jobs share, and the ranks that train each fold."""
 
     workers: int
     lock_dir: Path | None = None
+    ranks: int = 1  # of more than one, folds are trained one after another
 
 
 def cores() -> list[int]:

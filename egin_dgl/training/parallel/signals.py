@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 GRACE = 5.0  # seconds; Docker waits ten before it kills
 
@@ -89,4 +90,9 @@ def stop_requested() -> bool:
 
 def raise_if_stop_requested() -> None:
     if _state["received"] is not None:
-        raise Interrupted(_state["received"])
+        raise_interrupted()
+
+
+def raise_interrupted() -> NoReturn:
+    """Stop for the signal that this process, or another rank, has received."""
+    raise Interrupted(_state["received"] or signal.SIGTERM)

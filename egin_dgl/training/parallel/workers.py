@@ -24,6 +24,7 @@ from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
+from egin_dgl.training.parallel.rank_processes import train_on_ranks
 from egin_dgl.training.parallel.resources import CpuBudget, core_slot
 from egin_dgl.training.parallel.signals import GRACE, Interrupted, handle_signals_in_worker
 
@@ -32,7 +33,7 @@ def train_folds(
     dataset: GraphDataset, jobs: Sequence[FoldJob], on_epoch: OnEpoch, budget: CpuBudget
 ) -> list[FoldResult]:
     """Train all folds. A fold that fails does not stop the others; the error raised at the end names it."""
-    workers = min(budget.workers, len(jobs))
+    workers = min(budget.workers, len(jobs)) if budget.ranks == 1 else 1
     results: list[FoldResult] = []
     failures: dict[str, list[int]] = {}  # each reason is reported once, with all folds it applies to
     with one_thread():
@@ -53,6 +54,8 @@ def train_folds(
 
 def run_job(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, budget: CpuBudget) -> FoldResult:
     with core_slot(budget.lock_dir):
+        if budget.ranks > 1:
+            return train_on_ranks(dataset, job, on_epoch, budget.ranks)
         return job.train(dataset, job, on_epoch)
 
 
