@@ -13,7 +13,7 @@ def make_console(stderr: bool = False) -> Console:
 
 @contextmanager
 def progress_bar(text: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's stderr, nothing elsewhere; it yields a function that adds to what is done.
+    """A bar on a terminal's stderr, nothing elsewhere; it yields a function that takes how much is done.
 
     `total` None, if unknown, shows what is done alone.
     """
@@ -24,4 +24,4 @@ def progress_bar(text: str, total: int | None) -> Iterator[Callable[[int], None]
         parts.append(progress.TimeRemainingColumn())
     with progress.Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(text, total=total)
-        yield lambda done: bar.advance(task, done)
+        yield lambda done: bar.update(task, completed=done)

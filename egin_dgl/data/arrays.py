@@ -1,6 +1,6 @@
 """Raw graphs as numpy arrays: the output of every reader and the input of every encoder."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -30,9 +30,7 @@ class RawColumns:
     """Columns of nodes or edges before encoding."""
 
     rows: int = 0  # number of nodes or edges
-    labels: np.ndarray | None = (
-        None  # categorical, (rows, k) integers, or objects where a column holds strings
-    )
+    labels: np.ndarray | None = None  # categorical, (rows, k) integers, or objects where a column has strings
     attributes: np.ndarray | None = None  # continuous, (rows, a) float64
     label_names: tuple[str, ...] = ()  # one for each label column, or none
     attribute_names: tuple[str, ...] = ()  # one for each attribute column, or none
@@ -73,7 +71,7 @@ class SourceRows:
     columns: dict[str, np.ndarray] = field(default_factory=dict)  # of a table, (R,) each
     reasons: tuple[
         str, ...
-    ] = ()  # (R,) why a row has no graph, "" where it has one; empty if every row must have one
+    ] = ()  # (R,) why a row has no graph, "" where it has one; empty if all must have one
 
     def of_graphs(self, start: int, stop: int) -> "SourceRows":
         """The rows of graphs from `start` up to `stop`; every row must have a graph, in order."""
@@ -166,6 +164,9 @@ class GraphArrays:
         return replace(self, warnings=(*self.warnings, message))
 
 
+ReadChunk: TypeAlias = Callable[[], GraphArrays]  # it can be sent to another process
+
+
 def arrange_edges(arrays: GraphArrays, symmetric: bool = True, self_loops: bool = False) -> GraphArrays:
     """Group edges by graph, remove self-loops unless `self_loops`, and add missing reverse edges if `symmetric`.
 
@@ -201,13 +202,11 @@ def concat_columns(parts: Sequence[RawColumns]) -> RawColumns:
     merged, codes = [], []
     for columns in zip(*(part.columns()[1] for part in filled), strict=True):
         known: dict[int | str, int] = {}
-        numbers = [
-            np.array([known.setdefault(value, len(known)) for value in column.values], dtype=np.int32)[
-                column.codes
-            ]
-            for column in columns
-            if isinstance(column, CodedColumn)
-        ]
+        numbers = []
+        for column in columns:
+            assert isinstance(column, CodedColumn)
+            table = np.array([known.setdefault(value, len(known)) for value in column.values], dtype=np.int32)
+            numbers.append(table[column.codes])
         merged.append(tuple(known))
         codes.append(np.concatenate(numbers).astype(np.min_scalar_type(len(known))))
     return RawColumns(

@@ -16,7 +16,7 @@ from egin_dgl.data.splits import split_by_group_size
 from egin_dgl.data.targets import encoded_like
 from egin_dgl.errors import ConfigError, DataError
 from egin_dgl.parallel import Processes, use_processes
-from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
+from egin_dgl.training.parallel.workers import chunk_processes
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
 
@@ -136,7 +136,7 @@ def test_molecules_read_at_once_are_as_defined(features, tmp_path, monkeypatch):
             hot = [[names[i].partition("=")[2] for i in row.nonzero().flatten().tolist()] for row in feats]
             assert hot == [[str(label) for label in one] for one in labels]
     monkeypatch.setattr("egin_dgl.data.readers.smiles.CHUNK_SIZE", 5)
-    several = Processes(2, fold_worker_context, exit_with_parent) if features == "rich" else Processes()
+    several = chunk_processes(2) if features == "rich" else Processes()
     for other in (read(), read(several)):
         assert (other.info, other.skipped) == (found.info, found.skipped)
         assert all(torch.equal(getattr(found, name), getattr(other, name)) for name in TENSORS)

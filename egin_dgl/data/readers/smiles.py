@@ -1,14 +1,16 @@
 """A table of molecules, whole for training or in chunks for prediction."""
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from egin_dgl.data.arrays import GraphArrays, SourceRows, concat_arrays
+from egin_dgl.data.arrays import GraphArrays, ReadChunk, SourceRows, concat_arrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
@@ -79,12 +81,12 @@ def load_smiles(
     return prepare(lambda: read_molecules(next(tables), **columns), name, options, source, str(file), cache)
 
 
-def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
-    """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
+def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[ReadChunk]:
+    """Chunks of molecules for prediction; invalid ones are listed in `GraphArrays.skipped`."""
     for table in read_molecule_chunks(
         path, chunk_size, columns.get("smiles", "smiles"), columns.get("id") or "id"
     ):
-        yield read_table_of_molecules(table, **columns)
+        yield partial(read_table_of_molecules, table, **columns)
 
 
 def read_table_of_molecules(table: Table, **columns: Any) -> GraphArrays:
@@ -135,7 +137,10 @@ def read_molecules(
     if need_labels:
         if not len(rows):
             raise DataError(f"{table.path} lists no molecule that can be read")
-        examples = [f"line {table.lines[row]}: {reasons[row]:.120}" for row in np.flatnonzero(graph < 0)[:3]]
+        examples = [
+            f"line {table.lines[row]}: {textwrap.shorten(reasons[row], 120)}"
+            for row in np.flatnonzero(graph < 0)[:3]
+        ]
         more = len(skipped) - len(examples)
         listed = "; ".join(examples) + (f" and {more:,} more, see summary.json" if more else "")
         notes = (f"{len(skipped)} molecule(s) skipped: {listed}",) if skipped else ()
@@ -159,9 +164,10 @@ def read_in_chunks(
     """`read_several` of chunks, in the processes that `map_chunks` may use."""
     starts = range(0, len(texts), CHUNK_SIZE)
     chunks = ((texts[i : i + CHUNK_SIZE].tolist(), _shifted(invalid, i)) for i in starts)
-    with progress_bar("molecules", len(texts)) if len(starts) > 1 else nullcontext(lambda done: None) as done:
+    done = 0
+    with progress_bar("molecules", len(texts)) if len(starts) > 1 else nullcontext(int) as set_done:
         for arrays, reasons in map_chunks(_read_chunk, features, chunks):
-            done(len(reasons))
+            set_done(done := done + len(reasons))
             yield arrays, reasons
 
 
