@@ -16,7 +16,7 @@ from egin_dgl.runs.sweep_dir import SweepDir
 ALIASES = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # with the defaults of conf/hydra/sweeper
 TRUST = "trust=true"
 DRY_RUN = "dry_run=true"
-LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+LAUNCHER = ("hydra/launcher=", "hydra.launcher.", "+hydra.launcher.", "++hydra.launcher.")
 RANKS = "trainer.ranks"  # a run may be continued by another number of processes
 REFIT = ("cv=refit", "device=", "hydra.run.dir=")
 
