@@ -5,7 +5,7 @@ python scripts/results.py export outputs/paper_tables   merge the finished runs 
 python scripts/results.py datasets                      write docs/results/datasets.json: sizes, majorities, bounds by 1-WL and E-WL
 python scripts/results.py figure                        draw docs/results.png
 python scripts/results.py show overview                 print a section of docs/results.md
-python scripts/results.py verify dataset=mutag model=gin cv=paper    train cells again and compare their digits
+python scripts/results.py verify dataset=mutag model=dgcnn cv=paper  train cells again and compare their digits
 python scripts/results.py canaries                      train three short cells again; --write records their digits
 """
 
