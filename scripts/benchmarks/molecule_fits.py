@@ -15,7 +15,7 @@ from rdkit import rdBase
 from rdkit.Chem import MolFromSmiles
 from sklearn.metrics import mean_squared_error, roc_auc_score
 
-from egin_dgl.data.readers.molecules import scaffold_groups
+from egin_dgl.data.fingerprints import scaffold_groups
 from egin_dgl.data.splits import make_folds, split_by_group_size
 
 TRAIN = Path(__file__).resolve().parent.parent / "train.py"

@@ -36,7 +36,7 @@ NAMES = {  # of models in tables, by option
     **{"ewl_kernel": "E-WL kernel", "ewl_forest": "E-WL forest"},
 }
 
-# Words of a command that are not options of a cell: its name, what it was a job of, and what changes no result.
+# Arguments of a command that are not options of a cell: its name, what it was a job of, and what changes no result.
 NOT_OTHERS = (
     *("dataset=", "model=", "cv=", "seed=", "reproducible="),
     *("experiment=", "hydra", "device=", "trainer.fold_workers=", "fold_curves="),
