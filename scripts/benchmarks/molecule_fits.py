@@ -121,5 +121,3 @@ def target_score(metric: str, truth: pd.Series, predicted: pd.Series) -> float:
     if metric == "rmse":
         return float(mean_squared_error(truth, predicted) ** 0.5)
     return float(roc_auc_score(truth, predicted)) if truth.nunique() == 2 else float("nan")
-
-

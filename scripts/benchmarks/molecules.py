@@ -27,7 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "docs" / "benchmark-molecules.csv"
 RUNS = ROOT / "outputs" / "molecules"
 
-TOX21 = "NR-AR NR-AR-LBD NR-AhR NR-Aromatase NR-ER NR-ER-LBD NR-PPAR-gamma SR-ARE SR-ATAD5 SR-HSE SR-MMP SR-p53"
+TOX21 = (
+    "NR-AR NR-AR-LBD NR-AhR NR-Aromatase NR-ER NR-ER-LBD NR-PPAR-gamma SR-ARE SR-ATAD5 SR-HSE SR-MMP SR-p53"
+)
 DATA = {
     "ESOL": MoleculeSet("esol.csv", ("log_solubility",), "rmse"),
     "BACE": MoleculeSet("bace.csv", ("inhibitor",), "auroc"),
@@ -120,7 +122,9 @@ def main(words: list[str]) -> None:
     if args.command == "show":
         print(format_table(pd.read_csv(RESULTS), list(all_fits())))
     elif args.data is None:
-        sys.exit("error: molecules run needs --data, the directory of esol.csv, bace.csv, …, or EGIN_MOLECULES")
+        sys.exit(
+            "error: molecules run needs --data, the directory of esol.csv, bace.csv, …, or EGIN_MOLECULES"
+        )
     else:
         run(args.data, args.only, args.chemprop)
 
