@@ -17,7 +17,7 @@ ON_here := env
 ON_avx2 := env MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2
 ON_compatible := env MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default
 
-.PHONY: help train test test-all test-machines $(MACHINES:%=test-on-%) docs lint tensorboard test-dgl2
+.PHONY: help train test test-all test-machines $(MACHINES:%=test-on-%) docs lint tensorboard test-dgl2 test-cluster
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -29,6 +29,7 @@ help:  ## list the targets
 	@echo 'make docs           regenerate the results in the documents that take minutes at most'
 	@echo 'make lint           check style with ruff and types with mypy'
 	@echo 'make test-dgl2      run the test suite with DGL 2.1.0 and torch 2.2.1 in .venv-dgl2 (several GB)'
+	@echo 'make test-cluster   kill a node of a Ray cluster, of submitit and of torchrun, resume and compare; in .venv-cluster (several GB)'
 
 # Bitwise reproducible across CPUs unless ARGS override it; a resumed run keeps its recorded settings.
 train: $(READY)
@@ -82,4 +83,13 @@ test-dgl2:
 .venv-dgl2/.dgl2: .venv-dgl2/.installed
 	@.venv-dgl2/bin/python -m pip --disable-pip-version-check install \
 		dgl==2.1.0 torch==2.2.1 torchdata==0.7.1 "numpy<2" pandas pydantic pyyaml
+	@touch $@
+
+# Ray and its launcher want older versions of joblib and others than the tests.
+test-cluster:
+	@$(MAKE) --no-print-directory VENV=.venv-cluster .venv-cluster/.cluster
+	@.venv-cluster/bin/python scripts/cluster.py $(ARGS)
+
+.venv-cluster/.cluster: .venv-cluster/.installed
+	@.venv-cluster/bin/python -m pip --disable-pip-version-check install -e ".[ray]" psutil
 	@touch $@

@@ -98,12 +98,16 @@ def test_refit_of_a_run_elsewhere_is_not_resumed(small_run, tmp_path):
         resume(parse_arguments([f"resume={folder}"]))
 
 
-def test_only_trust_config_dir_and_launchers_go_with_resume():
+def test_only_trust_config_dir_ranks_and_launchers_go_with_resume():
     for wrong in ("seed=3", "hydra.run.dir=x", "hydra.sweep.dir=x", "-m"):
         with pytest.raises(ConfigError, match=f"leave out {wrong}"):
             parse_arguments(["resume=run", wrong])
     launched = parse_arguments(["resume=run", "trust=true", "--config-dir", "own", "hydra/launcher=joblib"])
     assert launched.trust and launched.overrides == ["hydra/launcher=joblib"]
+    more = parse_arguments(
+        ["resume=run", "hydra/launcher=ray", "+hydra.launcher.ray.init.x=1", "trainer.ranks=2"]
+    )
+    assert more.ranks == "2" and more.overrides == ["hydra/launcher=ray", "+hydra.launcher.ray.init.x=1"]
     with pytest.raises(ConfigError, match="trust=true needs resume=DIR or run=DIR"):
         parse_arguments(["model=egin", "trust=true"])
     with pytest.raises(ConfigError, match="run=DIR is for cv=refit"):

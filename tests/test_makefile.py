@@ -91,5 +91,14 @@ def test_help_names_the_targets():
     listed = make("help").stdout
     assert all(
         f"make {target}" in listed
-        for target in ("train", "test", "test-machines", "docs", "tensorboard", "lint", "test-dgl2")
+        for target in (
+            "train",
+            "test",
+            "test-machines",
+            "docs",
+            "tensorboard",
+            "lint",
+            "test-dgl2",
+            "test-cluster",
+        )
     )
