@@ -7,6 +7,7 @@
     python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
     python scripts/benchmark.py ranks        # the steps of an epoch by two ranks, beside one process
     python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL
+    python scripts/benchmark.py large_set    # time and memory from 210,000 molecules to an epoch and to predictions
     python scripts/benchmark.py molecules    # molecules against chemprop: scores and CPU time
 
 What follows the name goes to the benchmark; --help lists it.
@@ -19,7 +20,17 @@ from importlib import import_module
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
-NAMES = ("steps", "parts", "cross_validation", "arithmetic", "growth", "ranks", "refinement", "molecules")
+NAMES = (
+    "steps",
+    "parts",
+    "cross_validation",
+    "arithmetic",
+    "growth",
+    "ranks",
+    "refinement",
+    "large_set",
+    "molecules",
+)
 
 
 def load(words: list[str]):

@@ -7,12 +7,15 @@ memory once, however many processes read them.
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 
@@ -23,6 +26,7 @@ from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import DataError, StorageError
 from egin_dgl.files import storage_errors, temporary_sibling
 
+LARGE = 1 << 26  # bytes of a feature matrix
 CACHE_VERSION = 4  # increase it when a cache file has another layout
 HEADER = "cache"  # one metadata entry only: safetensors writes several in arbitrary order
 TEXT_FIELDS = ("notes", "ids", "splits", "smiles", "skipped")
@@ -34,6 +38,21 @@ def cache_file(digest: str, name: str) -> Path:
     """The cache file of a prepared dataset; its name helps people only."""
     key = hashlib.sha256(f"{CACHE_VERSION} {digest}".encode()).hexdigest()
     return cache_dir() / "processed" / f"{name}-{key[:20]}.safetensors"
+
+
+def mapped_zeros(shape: tuple[int, int]) -> np.ndarray:
+    """A matrix of zeros, float32; a large one in the pages of a nameless file: it need not fit into memory."""
+    if (size := 4 * shape[0] * shape[1]) < LARGE:
+        return np.zeros(shape, dtype=np.float32)
+    directory = cache_dir() / "processed"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory) as file:
+            os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error here, and later a signal
+            return np.memmap(file, np.float32, "r+", shape=shape)
+    except OSError as error:
+        log.warning("features of %d MB are computed in memory: %s: %s", size >> 20, directory, error.strerror)
+        return np.zeros(shape, dtype=np.float32)
 
 
 def write_cached(dataset: GraphDataset) -> None:

@@ -137,7 +137,7 @@ def _generators(arrays: GraphArrays, seed: int, stream: int) -> Iterator[tuple[i
 
 def _feature_ranks(columns: RawColumns) -> np.ndarray:
     """Numbers (rows,) that are equal for rows with equal features."""
-    ranks = [] if columns.labels is None else [unique_labels(column)[1] for column in columns.labels.T]
+    ranks = [unique_labels(column)[1] for column in columns.columns()[1]]
     if columns.attributes is not None:
         ranks += [np.unique(column, return_inverse=True)[1] for column in columns.attributes.T]
     if not ranks:

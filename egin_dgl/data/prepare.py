@@ -13,11 +13,11 @@ import torch
 
 from egin_dgl.data.arrays import GraphArrays, arrange_edges
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
-from egin_dgl.data.mmap_dataset import read_cached, write_cached
+from egin_dgl.data.mmap_dataset import LARGE, mapped_zeros, read_cached, write_cached
 from egin_dgl.data.perturb import EdgeFeatures, Structure, perturb_features, perturb_structure
 from egin_dgl.data.ragged import offsets_of
 from egin_dgl.data.targets import EncodedTargets, drop_unlabelled, encode_targets
-from egin_dgl.data.vocabulary import Vocabulary
+from egin_dgl.data.vocabulary import Allocate, Vocabulary, zeros
 from egin_dgl.errors import DataError
 from egin_dgl.files import regular_file
 from egin_dgl.options import Name, Seed, TaskOption, validate_options
@@ -63,10 +63,12 @@ def from_arrays(
     targets: EncodedTargets | None = None,
     digest: str = "",
     origin: str = "",
+    allocate: Allocate = zeros,
 ) -> GraphDataset:
     """Encode raw graphs as a dataset, with the vocabulary and targets of a training set or, by default, their own.
 
-    Graphs without any label are left out of a training set. `digest` and `origin` are recorded in the dataset.
+    Graphs without any label are left out of a training set. `digest` and `origin` are recorded in the dataset;
+    `allocate` makes its feature matrices.
     """
     options = options or GraphOptions()
     arrays = arrays if targets else drop_unlabelled(arrays)
@@ -75,7 +77,7 @@ def from_arrays(
     edges = arrays.edges  # without any edge, the features of edges are the same columns
     arrays = perturb_structure(arrays, options.structure, options.shuffle_seed)
     vocabulary = vocabulary or Vocabulary.fit(arrays, options.node_features, edges)
-    encoded = vocabulary.encode(arrays)
+    encoded = vocabulary.encode(arrays, allocate)
     targets = encode_targets(arrays, options.task, targets)
     info = DatasetInfo(
         name=name,
@@ -131,7 +133,8 @@ def prepare(
     if dataset is None:
         arrays = read()
         try:
-            dataset = from_arrays(arrays, name, options, digest=digest, origin=origin)
+            allocate = mapped_zeros if cache else zeros
+            dataset = from_arrays(arrays, name, options, digest=digest, origin=origin, allocate=allocate)
         except DataError as error:
             raise DataError(f"{origin}: {error}") from error
         if len(dataset.info.class_names) == 1:
@@ -139,6 +142,10 @@ def prepare(
             raise DataError(f"{origin} has a single class ({only}); training needs at least two")
         if cache:
             write_cached(dataset)
+            if (
+                max(dataset.node_feats.nbytes, dataset.edge_feats.nbytes) >= LARGE
+            ):  # let go of its first pages
+                dataset = read_cached(digest, name, origin) or dataset
     for note in dataset.notes:
         log.warning(note)
     log.info("%s: %s", name, origin)

@@ -1,9 +1,9 @@
 """Labels and attributes → feature vectors, and the vocabulary that encodes new graphs in the same way."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,13 @@ from egin_dgl.errors import DataError
 
 MAX_LABELS = 10_000  # distinct values of a label column; more of them are identifiers, not categories
 MAX_BYTES = 4 * GIB  # of one feature matrix
+
+
+Allocate: TypeAlias = Callable[[tuple[int, int]], np.ndarray]  # a matrix of zeros, float32
+
+
+def zeros(shape: tuple[int, int]) -> np.ndarray:
+    return np.zeros(shape, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,9 @@ class FeatureColumns:
         names = ("degree",) if self.source == "degree" else names
         return list(zip(names, self.labels, strict=True))
 
-    def encode(self, columns: RawColumns, kind: str = "node") -> tuple[np.ndarray, dict[str, int], list[str]]:
+    def encode(
+        self, columns: RawColumns, kind: str = "node", allocate: Allocate = zeros
+    ) -> tuple[np.ndarray, dict[str, int], list[str]]:
         """Features (rows, dim) float32, the count of each unknown label (its one-hot block is zero), and notes."""
         dim = len(self.names)
         if (size := columns.rows * dim * 4) > MAX_BYTES:
@@ -67,9 +76,11 @@ class FeatureColumns:
                 "pass labels with many values as attributes, or leave them out"
             )
         if self.source == "constant" or not columns.rows:  # without rows there may be no columns either
-            return np.ones((columns.rows, dim), dtype=np.float32), {}, []
+            matrix = allocate((columns.rows, dim))
+            matrix[:] = 1
+            return matrix, {}, []
         attributes, labels, notes = self._match(columns, kind)
-        matrix = np.zeros((columns.rows, dim), dtype=np.float32)
+        matrix = allocate((columns.rows, dim))
         for number, attribute in enumerate(attributes):
             matrix[:, number] = attribute
         start, unseen = self.attributes, dict[str, int]()
@@ -154,11 +165,11 @@ class Vocabulary:
             return cls(FeatureColumns.fit("degree", _degrees(arrays)), edge)
         return cls(FeatureColumns(), edge)
 
-    def encode(self, arrays: GraphArrays) -> Encoded:
-        """Encode the same or new graphs; unknown labels are counted."""
+    def encode(self, arrays: GraphArrays, allocate: Allocate = zeros) -> Encoded:
+        """Encode the same or new graphs; unknown labels are counted. `allocate` makes the matrices."""
         nodes = _degrees(arrays) if self.node.source == "degree" else arrays.nodes
-        node_feats, unseen_nodes, node_notes = self.node.encode(nodes)
-        edge_feats, unseen_edges, edge_notes = self.edge.encode(arrays.edges, "edge")
+        node_feats, unseen_nodes, node_notes = self.node.encode(nodes, "node", allocate)
+        edge_feats, unseen_edges, edge_notes = self.edge.encode(arrays.edges, "edge", allocate)
         unseen = {f"node {name}": count for name, count in unseen_nodes.items()}
         unseen |= {f"edge {name}": count for name, count in unseen_edges.items()}
         return Encoded(node_feats, edge_feats, unseen, (*node_notes, *edge_notes))

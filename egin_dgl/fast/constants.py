@@ -168,6 +168,8 @@ class Constants:
         )
 
 
+BLOCK_ROWS = 2**12
+
 _CONSTANTS: WeakKeyDictionary[GraphDataset, Constants] = WeakKeyDictionary()
 
 
@@ -184,17 +186,26 @@ def distinct_rows(feats: Tensor) -> tuple[Tensor, Tensor]:
     Rows are compared and ordered by a hash of their bits, as sorting integers is much faster than sorting rows; rows of equal
     hash are ordered by their bits. So the order of some rows does not depend on others.
     """
-    bits = feats.contiguous().view(torch.int32).to(torch.int64)
-    key = torch.zeros(len(feats), dtype=torch.int64, device=feats.device)
-    for column in bits.unbind(1):
-        key = (key ^ column) * 6364136223846793005 + 1442695040888963407  # one step of Knuth's MMIX generator
-        key = key ^ (key >> 29)
+    bits = feats.contiguous().view(torch.int32)
+    # Some rows at a time, which a processor's cache holds: features of a large set are mapped, and not copied as a whole.
+    blocks = bits.split(BLOCK_ROWS)
+    key = torch.cat([hash_rows(block) for block in blocks])
     keys, number = torch.unique(key, return_inverse=True)
     table = bits[first_rows(number, len(keys))]
-    if not torch.equal(table[number], bits):
-        rows, number = torch.unique(torch.cat([key.unsqueeze(1), bits], dim=1), dim=0, return_inverse=True)
+    if not all(map(torch.equal, (table[some] for some in number.split(BLOCK_ROWS)), blocks)):
+        rows = torch.cat([key.unsqueeze(1), bits.to(torch.int64)], dim=1)
+        rows, number = torch.unique(rows, dim=0, return_inverse=True)
         keys = rows[:, 0]
     return feats[first_rows(number, len(keys))], number
+
+
+def hash_rows(bits: Tensor) -> Tensor:
+    """A hash of each row of integers: (E, Q) -> (E,)."""
+    key = torch.zeros(len(bits), dtype=torch.int64, device=bits.device)
+    for column in bits.T.to(torch.int64, memory_format=torch.contiguous_format):
+        key = (key ^ column) * 6364136223846793005 + 1442695040888963407  # one step of Knuth's MMIX generator
+        key = key ^ (key >> 29)
+    return key
 
 
 def first_rows(number: Tensor, count: int) -> Tensor:

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from graphs import dgl
@@ -247,6 +248,24 @@ def test_cache_is_read_and_not_the_files(small):
     first = load_tu("S", small())
     write_cached(replace(first, labels=first.labels + 5))
     assert load_tu("S", small()).labels.tolist() == [6, 5]
+
+
+@pytest.mark.parametrize("disk", ["free", "full"])
+def test_large_features_are_computed_in_a_mapped_file(small, tmp_path, monkeypatch, caplog, disk):
+    first = load_tu("S", small(), cache=False)
+    for module in ("mmap_dataset", "prepare"):
+        monkeypatch.setattr(f"egin_dgl.data.{module}.LARGE", 1)
+    made = []
+    monkeypatch.setattr(
+        np, "memmap", lambda *args, memmap=np.memmap, **kw: made.append(0) or memmap(*args, **kw)
+    )
+    if disk == "full":
+        monkeypatch.setattr(
+            os, "posix_fallocate", lambda *size: (_ for _ in ()).throw(OSError(28, "No space left"))
+        )
+    assert equal(load_tu("S", small()), first) and len(made) == (2 if disk == "free" else 0)
+    assert ("are computed in memory: " in caplog.text) == (disk == "full")
+    assert len(list((tmp_path / "cache" / "processed").iterdir())) == 1
 
 
 def test_other_content_or_options_have_another_cache_file(small, tmp_path):
