@@ -14,7 +14,7 @@ from walking import QUICK, blocks, follow
 
 from egin_dgl.cli.splitting import merge_groups, warn_missing_classes
 from egin_dgl.data import GraphDataset
-from egin_dgl.data.readers.molecules import scaffold_groups
+from egin_dgl.data.fingerprints import scaffold_groups
 from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.data.splits import Folds
 from egin_dgl.errors import EginError, one_line

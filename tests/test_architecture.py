@@ -14,6 +14,7 @@ GROUND = (
     "backend",
     "options",
     "terminal",
+    "parallel",
 )  # single files that every room stands on
 ROOMS = (
     "data",

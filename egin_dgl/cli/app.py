@@ -17,6 +17,7 @@ from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.evaluation.calibration import summarize_calibration
 from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.evaluation.summary import summarize, test_predictions
+from egin_dgl.parallel import use_processes
 from egin_dgl.reporting.dataset_summary import data_line, hints
 from egin_dgl.reporting.formatting import pluralize
 from egin_dgl.reporting.one_run.card import write_card
@@ -31,7 +32,7 @@ from egin_dgl.training.device import max_workers
 from egin_dgl.training.parallel.processes import run_in_fresh_process
 from egin_dgl.training.parallel.rank_processes import torchrun_size
 from egin_dgl.training.parallel.resources import CpuBudget, cores
-from egin_dgl.training.parallel.workers import train_folds
+from egin_dgl.training.parallel.workers import chunk_processes, train_folds
 
 PUBLISH_MODULE = "egin_dgl.reporting.one_run.publish"  # imports matplotlib, which is slow
 
@@ -71,7 +72,8 @@ def cross_validate(spec: RunSpec, path: str | Path, budget: CpuBudget | None, tr
         print_summary(finished, run.path)
         return finished
     run.register(spec)
-    experiment = make_experiment(settings, spec.references, trust)
+    with use_processes(chunk_processes(budget.workers if budget else len(cores()))):
+        experiment = make_experiment(settings, spec.references, trust)
     dataset = experiment.dataset
     log_dataset(dataset, settings)
     run.register_data(experiment.model, dataset.info.name, dataset.digest)

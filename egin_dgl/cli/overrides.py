@@ -15,6 +15,7 @@ from egin_dgl.runs.sweep_dir import SweepDir
 
 ALIASES = {"hydra/sweeper=optuna": "hydra/sweeper=search"}  # with the defaults of conf/hydra/sweeper
 TRUST = "trust=true"
+DRY_RUN = "dry_run=true"
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.", "+hydra.launcher.", "++hydra.launcher.")
 RANKS = "trainer.ranks"  # a run may be continued by another number of processes
 REFIT = ("cv=refit", "device=", "hydra.run.dir=")
@@ -28,13 +29,16 @@ class TrainArguments:
     config_dir: Path | None  # directory with configuration and code of the user
     overrides: list[str]  # all other arguments
     ranks: str | None = None  # for the directory to resume or refit
+    dry_run: bool = False  # of what is resumed; else Hydra composes it like other options
 
 
 def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
     config_dir, others = split_config_dir(arguments)
     resume, run = (find_directory(others, option) for option in ("resume", "run"))
     overrides = [word for word in others if not word.startswith(("resume=", "run=")) and word != TRUST]
-    trust, ranks = TRUST in others, None
+    trust, ranks, dry_run = TRUST in others, None, DRY_RUN in map(str.lower, others)
+    if resume is not None:
+        overrides = [word for word in overrides if word.lower() != DRY_RUN]
     if resume is not None or run is not None:
         ranks = last_value(others, RANKS)
         overrides = [word for word in overrides if not word.startswith(f"{RANKS}=")]
@@ -42,8 +46,8 @@ def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
         raise ConfigError(f"{TRUST} needs resume=DIR or run=DIR, the directory that is trusted")
     if resume is not None and (wrong := [word for word in overrides if not word.startswith(LAUNCHER)]):
         raise ConfigError(
-            f"resume=DIR takes all options from the directory: leave out {' '.join(wrong)}; only {TRUST}, --config-dir, "
-            f"{RANKS} and, for a sweep, a launcher can be given with it"
+            f"resume=DIR takes all options from the directory: leave out {' '.join(wrong)}; only {TRUST}, {DRY_RUN}, "
+            f"--config-dir, {RANKS} and, for a sweep, a launcher can be given with it"
         )
     if run is not None and "cv=refit" not in overrides:
         raise ConfigError("run=DIR is for cv=refit, which trains one model with the settings of that run")
@@ -51,7 +55,7 @@ def parse_arguments(arguments: Sequence[str]) -> TrainArguments:
         raise ConfigError(f"cv=refit takes its options from run=DIR: leave out {' '.join(wrong)}")
     if any("\ud800" <= character <= "\udfff" for character in str(resume or run)):
         raise ConfigError("the name of the directory is not UTF-8, which TensorBoard needs: rename it")
-    return TrainArguments(resume, run, trust, config_dir, overrides, ranks)
+    return TrainArguments(resume, run, trust, config_dir, overrides, ranks, dry_run)
 
 
 def find_directory(arguments: Sequence[str], option: str) -> Path | None:

@@ -26,12 +26,15 @@ from egin_dgl.evaluation.history import (
 )
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import has_epochs
+from egin_dgl.parallel import use_processes
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.schemas import ConformalRecord, read_conformal
 from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.terminal import make_console
+from egin_dgl.training.parallel.resources import cores
+from egin_dgl.training.parallel.workers import chunk_processes
 
 EMPTY = np.empty(0, dtype=np.int64)
 
@@ -125,7 +128,8 @@ def refit_here(spec: RunSpec, plan: RefitPlan, path: str | Path) -> dict:
         print_refit(finished, run.path)
         return finished
     run.register(spec, refit_of=os.path.relpath(plan.origin, run.path))
-    experiment = make_experiment(settings)
+    with use_processes(chunk_processes(len(cores()))):
+        experiment = make_experiment(settings)
     dataset = experiment.dataset
     if plan.data_hash not in (None, dataset.digest):
         raise ConfigError(f"the data differs from that of {plan.origin}")

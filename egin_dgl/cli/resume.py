@@ -25,6 +25,7 @@ from egin_dgl.cli.sweep import run_in_sweep
 from egin_dgl.cli.validation import validate_recorded
 from egin_dgl.errors import ConfigError, escape_control
 from egin_dgl.files import storage_errors
+from egin_dgl.reporting.many_runs.plan import PlannedJob, print_jobs, print_sweep
 from egin_dgl.runs.run_dir import RunDir, check_links
 from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
@@ -56,6 +57,9 @@ def resume(arguments: TrainArguments) -> None:
         run_refit(RunDir(origin), run, None, arguments)
         return
     spec = recorded_spec(run.load_spec(), run.path, arguments)
+    if arguments.dry_run:
+        print_jobs([PlannedJob(run, spec)], run.path)
+        return
     activate(run.path)
     log_to(run)
     with run.lock():
@@ -77,11 +81,12 @@ def resume_sweep(sweep: SweepDir, arguments: TrainArguments) -> None:
     if record.is_search:
         again = f"type its command again with hydra.sweep.dir={sweep.path} to continue it"
         raise ConfigError(f"{sweep.path} holds a search: {again}")
-    unfinished = []
-    for number, job in enumerate(record.jobs):
-        spec = recorded_spec(job.spec, sweep.path, arguments)
-        if sweep.run_dir(job).load_finished(spec.settings) is None:
-            unfinished.append(number)
+    jobs = [replace(job, spec=recorded_spec(job.spec, sweep.path, arguments)) for job in record.jobs]
+    if arguments.dry_run:
+        print_sweep(sweep, jobs)
+        return
+    finished = [sweep.run_dir(job).load_finished(job.spec.settings) is not None for job in jobs]
+    unfinished = [number for number, done in enumerate(finished) if not done]
     activate(sweep.path)
     if arguments.overrides and unfinished:
         launch_jobs(sweep, unfinished, arguments)

@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from egin_dgl.data.dataset import GraphDataset
-from egin_dgl.data.readers.molecules import scaffold_groups
+from egin_dgl.data.fingerprints import scaffold_groups
 from egin_dgl.data.splits import (
     Folds,
     Split,

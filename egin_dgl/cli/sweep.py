@@ -14,8 +14,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from egin_dgl.cli.entrypoint import activate, exit_interrupted, exit_on_error
-from egin_dgl.errors import ConfigError, EginError, StorageError, one_line
+from egin_dgl.errors import ConfigError, EginError, StorageError, escape_control, one_line
 from egin_dgl.files import write_text
+from egin_dgl.options import parse_bool
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
 from egin_dgl.training.parallel.signals import handle_signals
@@ -30,6 +31,10 @@ class Record(Callback):
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         run = RunDir(Path(config.hydra.run.dir))
+        if parse_bool(config.dry_run):
+            with exit_on_error():
+                print_run(config, run)
+                sys.exit()
         if run.exists:
             with exit_on_error(), run.lock():
                 from egin_dgl.cli.validation import resolve_settings  # imports torch
@@ -39,6 +44,9 @@ class Record(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         with exit_on_error():
+            if parse_bool(config.dry_run):
+                print_plan(config)
+                sys.exit()
             record_sweep(config)
 
 
@@ -55,6 +63,28 @@ def record_sweep(config: DictConfig) -> None:
         if continued:
             sweep.move_unfinished_aside()
     activate(sweep.path)
+
+
+def print_run(config: DictConfig, run: RunDir) -> None:
+    from egin_dgl.cli.validation import make_spec
+    from egin_dgl.reporting.many_runs.plan import PlannedJob, print_jobs  # imports torch
+
+    print_jobs([PlannedJob(run, make_spec(config, config.hydra))], run.path)
+
+
+def print_plan(config: DictConfig) -> None:
+    """Print the jobs of a grid, or the number of trials of a search."""
+    from egin_dgl.reporting.many_runs.plan import print_sweep  # imports torch
+
+    sweep = SweepDir(Path(config.hydra.sweep.dir))
+    trials = OmegaConf.select(config, "hydra.sweeper.n_trials")
+    if trials is None:
+        print_sweep(sweep, expand_sweep(config))
+    else:
+        check_search(config)
+        print(
+            f"a search of {trials} trials, which it chooses one after the other; in {escape_control(sweep.path)}"
+        )
 
 
 def check_search(config: DictConfig) -> None:

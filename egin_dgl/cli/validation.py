@@ -23,7 +23,7 @@ from egin_dgl.training.options import CvOptions, RunOptions, TrainerOptions
 
 TARGET_GROUPS = ("model", "dataset", "optimizer", "scheduler", "ewl")
 OPTION_GROUPS: dict[str, type[Options]] = {"cv": CvOptions, "trainer": TrainerOptions}
-COMMAND_OPTIONS = {"run", "resume", "trust"}  # of a command, not of a run
+COMMAND_OPTIONS = {"run", "resume", "trust", "dry_run"}  # of a command, not of a run
 CALL_KEYS = (*HYDRA_KEYS, "_args_", "_convert_", "_recursive_")  # how Hydra calls a target
 REFERENCE = re.compile(r"\$\{(\w+(?:\.\w+)+)\}")
 MAX_CHARACTERS = 100_000

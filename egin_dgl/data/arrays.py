@@ -1,8 +1,8 @@
 """Raw graphs as numpy arrays: the output of every reader and the input of every encoder."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,16 +11,32 @@ from egin_dgl.options import TaskOption
 
 
 @dataclass(frozen=True)
+class CodedColumn:
+    """A label column of few distinct values: their numbers take a tenth of the memory of objects."""
+
+    codes: np.ndarray  # (rows,) integers
+    values: tuple[int | str, ...]  # row r holds values[codes[r]]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The values, (rows,) objects."""
+        return np.array(self.values, dtype=object)[self.codes]
+
+
+Column: TypeAlias = np.ndarray | CodedColumn
+
+
+@dataclass(frozen=True)
 class RawColumns:
     """Columns of nodes or edges before encoding."""
 
     rows: int = 0  # number of nodes or edges
-    labels: np.ndarray | None = (
-        None  # categorical, (rows, k) integers, or objects where a column holds strings
-    )
+    labels: np.ndarray | None = None  # categorical, (rows, k) integers, or objects where a column has strings
     attributes: np.ndarray | None = None  # continuous, (rows, a) float64
     label_names: tuple[str, ...] = ()  # one for each label column, or none
     attribute_names: tuple[str, ...] = ()  # one for each attribute column, or none
+    label_values: tuple[
+        tuple[int | str, ...], ...
+    ] = ()  # if given, labels are numbers of these, see `CodedColumn`
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -28,12 +44,18 @@ class RawColumns:
         attributes, labels = (0 if x is None else x.shape[1] for x in (self.attributes, self.labels))
         return attributes, labels
 
-    def by_name(self) -> dict[str, np.ndarray]:
-        """Each named column, (rows,)."""
-        tables = ((self.attribute_names, self.attributes), (self.label_names, self.labels))
-        return {
-            name: table[:, i] for names, table in tables if table is not None for i, name in enumerate(names)
-        }
+    def columns(self) -> tuple[list[np.ndarray], list[Column]]:
+        """Attribute columns and label columns, (rows,) each."""
+        attributes, labels = ([] if x is None else list(x.T) for x in (self.attributes, self.labels))
+        if self.label_values:
+            return attributes, [CodedColumn(*one) for one in zip(labels, self.label_values, strict=True)]
+        return attributes, list(labels)
+
+    def by_name(self) -> dict[str, Column]:
+        """Each named column."""
+        attributes, labels = self.columns()
+        named: dict[str, Column] = dict(zip(self.attribute_names, attributes, strict=False))
+        return named | dict(zip(self.label_names, labels, strict=False))
 
     def take(self, index: np.ndarray | slice, rows: int) -> "RawColumns":
         """The rows selected by `index`, of which there are `rows`."""
@@ -49,7 +71,7 @@ class SourceRows:
     columns: dict[str, np.ndarray] = field(default_factory=dict)  # of a table, (R,) each
     reasons: tuple[
         str, ...
-    ] = ()  # (R,) why a row has no graph, "" where it has one; empty if every row must have one
+    ] = ()  # (R,) why a row has no graph, "" where it has one; empty if all must have one
 
     def of_graphs(self, start: int, stop: int) -> "SourceRows":
         """The rows of graphs from `start` up to `stop`; every row must have a graph, in order."""
@@ -142,6 +164,9 @@ class GraphArrays:
         return replace(self, warnings=(*self.warnings, message))
 
 
+ReadChunk: TypeAlias = Callable[[], GraphArrays]  # it can be sent to another process
+
+
 def arrange_edges(arrays: GraphArrays, symmetric: bool = True, self_loops: bool = False) -> GraphArrays:
     """Group edges by graph, remove self-loops unless `self_loops`, and add missing reverse edges if `symmetric`.
 
@@ -169,8 +194,53 @@ def arrange_edges(arrays: GraphArrays, symmetric: bool = True, self_loops: bool 
     return replace(arrays, src=src, dst=dst, edges=arrays.edges.take(rows, len(rows)))
 
 
-def unique_labels(values: np.ndarray) -> tuple[list[int | str], np.ndarray]:
+def concat_columns(parts: Sequence[RawColumns]) -> RawColumns:
+    """Coded columns with the same names as one; parts without rows may have no columns."""
+    filled = [part for part in parts if part.rows]
+    if not filled:
+        return RawColumns()
+    merged, codes = [], []
+    for columns in zip(*(part.columns()[1] for part in filled), strict=True):
+        known: dict[int | str, int] = {}
+        numbers = []
+        for column in columns:
+            assert isinstance(column, CodedColumn)
+            table = np.array([known.setdefault(value, len(known)) for value in column.values], dtype=np.int32)
+            numbers.append(table[column.codes])
+        merged.append(tuple(known))
+        codes.append(np.concatenate(numbers).astype(np.min_scalar_type(len(known))))
+    return RawColumns(
+        labels=np.stack(codes, axis=1), label_names=filled[0].label_names, label_values=tuple(merged)
+    )
+
+
+def concat_arrays(parts: Sequence[GraphArrays]) -> GraphArrays:
+    """The graphs of several arrays with coded columns, without targets, names and what they were read from."""
+    graphs = offsets_of(np.array([part.graphs for part in parts]))
+    nodes = offsets_of(np.array([part.nodes.rows for part in parts]))
+
+    def joined(name: str, starts: np.ndarray) -> np.ndarray:
+        arrays = (getattr(part, name) + start for part, start in zip(parts, starts, strict=False))
+        return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
+
+    return GraphArrays(
+        node_graph=joined("node_graph", graphs),
+        src=joined("src", nodes),
+        dst=joined("dst", nodes),
+        graphs=int(graphs[-1]),
+        nodes=concat_columns([part.nodes for part in parts]),
+        edges=concat_columns([part.edges for part in parts]),
+    )
+
+
+def unique_labels(values: Column) -> tuple[list[int | str], np.ndarray]:
     """Distinct labels in order, integers before strings, and the index of each value among them, (n,) int64."""
+    if isinstance(values, CodedColumn):
+        present = np.flatnonzero(np.bincount(values.codes, minlength=len(values.values)))
+        ordered, rank = unique_labels(np.asarray(CodedColumn(present, values.values)))
+        ranks = np.zeros(len(values.values), dtype=np.int64)
+        ranks[present] = rank
+        return ordered, ranks[values.codes]
     if values.dtype.kind in "iu":
         numbers, index = np.unique(values, return_inverse=True)
         return numbers.tolist(), index

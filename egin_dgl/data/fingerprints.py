@@ -1,11 +1,11 @@
-"""Morgan fingerprints (ECFP; Rogers, Hahn, 2010) of molecules, with RDKit."""
+"""Morgan fingerprints (ECFP; Rogers, Hahn, 2010) and Bemis-Murcko scaffolds of molecules, with RDKit."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
 
-from egin_dgl.data.readers.molecules import parse_smiles, rdkit_errors
+from egin_dgl.data.readers.molecules import import_rdkit, parse_smiles, rdkit_errors
 
 
 class MorganFingerprints:
@@ -48,3 +48,20 @@ class MorganFingerprints:
 
     def load(self, arrays: object) -> None:
         """Nothing is fitted."""
+
+
+def scaffold_groups(smiles: tuple[str, ...], acyclic: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Number of each molecule's Bemis-Murcko scaffold (G,), and the scaffolds.
+
+    Each acyclic molecule has its own; if `acyclic`, they all have the same, "", as in DeepChem and OGB.
+    """
+    Chem, _, MurckoScaffold = import_rdkit()
+    known: dict[str, int] = {}
+    groups = []
+    for text in smiles:
+        molecule = parse_smiles(text)
+        with rdkit_errors(text):
+            scaffold = Chem.MolToSmiles(MurckoScaffold.GetScaffoldForMol(molecule), isomericSmiles=False)
+            name = scaffold if scaffold or acyclic else Chem.MolToSmiles(molecule)
+            groups.append(known.setdefault(name, len(known)))
+    return np.array(groups), list(known)

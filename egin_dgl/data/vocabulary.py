@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from egin_dgl.data.arrays import GraphArrays, RawColumns, unique_labels
+from egin_dgl.data.arrays import CodedColumn, Column, GraphArrays, RawColumns, unique_labels
 from egin_dgl.data.readers.raw_files import GIB
 from egin_dgl.errors import DataError
 
@@ -32,7 +32,7 @@ class FeatureColumns:
     @classmethod
     def fit(cls, source: str, columns: RawColumns, kind: str = "node") -> "FeatureColumns":
         known = []
-        for number, column in enumerate(() if columns.labels is None else columns.labels.T):
+        for number, column in enumerate(columns.columns()[1]):
             values, _ = unique_labels(column)
             if len(values) > MAX_LABELS:
                 name = repr(columns.label_names[number]) if columns.label_names else str(number)
@@ -70,8 +70,8 @@ class FeatureColumns:
             return np.ones((columns.rows, dim), dtype=np.float32), {}, []
         attributes, labels, notes = self._match(columns, kind)
         matrix = np.zeros((columns.rows, dim), dtype=np.float32)
-        for number, column in enumerate(attributes):
-            matrix[:, number] = column
+        for number, attribute in enumerate(attributes):
+            matrix[:, number] = attribute
         start, unseen = self.attributes, dict[str, int]()
         for (name, known), column in zip(self._known(), labels, strict=True):
             values, index = unique_labels(column)
@@ -91,7 +91,7 @@ class FeatureColumns:
             notes.append(f"{sum(unseen.values())} {kind} label(s) not in the vocabulary: {shown}{more}")
         return matrix, unseen, notes
 
-    def _match(self, columns: RawColumns, kind: str) -> tuple[list[np.ndarray], list[np.ndarray], list[str]]:
+    def _match(self, columns: RawColumns, kind: str) -> tuple[list[np.ndarray], list[Column], list[str]]:
         """Attribute and label columns in the vocabulary's order: by name if both have names, else by position."""
         given = columns.by_name()
         wanted = (*self.attribute_names, *self.label_names)
@@ -110,8 +110,7 @@ class FeatureColumns:
                 f"the vocabulary has {self.attributes} attribute and {len(self.labels)} label column(s), "
                 f"the data has {columns.widths[0]} and {columns.widths[1]}; use data of the same kind as the training data"
             )
-        attributes, labels = ([] if x is None else list(x.T) for x in (columns.attributes, columns.labels))
-        return attributes, labels, []
+        return *columns.columns(), []
 
 
 @dataclass(frozen=True)
@@ -189,19 +188,19 @@ def _degrees(arrays: GraphArrays) -> RawColumns:
     return RawColumns(len(degrees), labels=degrees[:, None])
 
 
-def _as_numbers(column: np.ndarray, name: str, kind: str) -> np.ndarray:
+def _as_numbers(column: Column, name: str, kind: str) -> np.ndarray:
     """A column as attributes; where all values are integers it was read as labels."""
     try:
-        return column.astype(np.float64)
+        return np.asarray(column).astype(np.float64)
     except ValueError as error:
         raise DataError(
             f"{kind} column {name!r} holds strings where the vocabulary has numbers ({error})"
         ) from None
 
 
-def _as_labels(column: np.ndarray) -> np.ndarray:
+def _as_labels(column: Column) -> Column:
     """A column as labels; where some value is not an integer it was read as attributes."""
-    if column.dtype.kind != "f":
+    if isinstance(column, CodedColumn) or column.dtype.kind != "f":
         return column
     values = [int(value) if value.is_integer() else str(value) for value in column.tolist()]
     return np.array(values, dtype=object)

@@ -9,6 +9,10 @@ test graphs of a fold are validation graphs of others; their probabilities take 
 The penalty shrinks T towards 1 where there is little data. A graph whose class is predicted with a probability of 90 % tells
 about log T with a Fisher information of p (1 − p) (z_1 − z_2)² ≈ 0.43, so λ = 20 is worth about 50 such graphs. It also keeps T
 from zero, that is every probability from 0 or 1, where every validation graph is classified correctly.
+
+The validation sets have also selected the epochs, so that they look better than new graphs, and a T near 1 that fits them a
+little better is as likely to do harm. T is therefore 1 unless the data reject this: a likelihood ratio test at 5 %, by which the
+sum above must be lower by χ²₁(0.95) / 2 = 1.92.
 """
 
 import math
@@ -25,13 +29,23 @@ from egin_dgl.evaluation.protocols import has_probabilities
 
 MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
 PENALTY = 20.0  # λ for networks and forests, worth about 50 graphs
-KERNEL_PENALTY = 1.0  # for kernel machines, whose decision values have a scale of their own
+MIN_GAIN = 1.92  # of the penalised log-likelihood over T = 1: χ²₁(0.95) / 2
+KERNEL_PENALTY = (
+    1.0  # for kernel machines, whose decision values have a scale of their own: T = 1 means nothing there
+)
 
 
 def fit_temperature(
-    logits: Tensor, labels: Tensor, penalty: float = PENALTY, log_loss: Metric = MULTICLASS["log_loss"]
+    logits: Tensor,
+    labels: Tensor,
+    log_loss: Metric = MULTICLASS["log_loss"],
+    penalty: float = PENALTY,
+    min_gain: float = MIN_GAIN,
 ) -> float:
-    """T for logits (n, outputs) and labels; `log_loss` is that of the task, (n, T) labels may be missing."""
+    """T for logits (n, outputs) and labels, 1 where it gains less than `min_gain`.
+
+    `log_loss` is that of the task; (n, T) labels may be missing.
+    """
     from scipy.optimize import minimize_scalar  # slow to import, needed at the end of a fold only
 
     logits, known = logits.double(), int((~labels.isnan()).sum())
@@ -41,8 +55,8 @@ def fit_temperature(
 
     bound = math.log(MAX_TEMPERATURE)
     found = minimize_scalar(cost, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-6})
-    # On an almost flat cost the search may end at a bound, no better than T = 1.
-    return math.exp(min((float(found.x), 0.0), key=cost))
+    # Not less than zero: on an almost flat cost the search may end at a bound, worse than T = 1.
+    return math.exp(found.x) if cost(0.0) - cost(found.x) > min_gain else 1.0
 
 
 def fold_temperature(result: FoldResult) -> float | None:
@@ -74,7 +88,8 @@ def pooled_temperature(
         return None
     logits, labels = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
     probable = all(has_probabilities(result.history) for result in results)
-    return fit_temperature(logits, labels, PENALTY if probable else KERNEL_PENALTY, log_loss)
+    options = {} if probable else {"penalty": KERNEL_PENALTY, "min_gain": 0.0}
+    return fit_temperature(logits, labels, log_loss, **options)
 
 
 def held_out_temperatures(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> list[float | None]:

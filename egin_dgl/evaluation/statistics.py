@@ -67,6 +67,33 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
+@dataclass(frozen=True)
+class RankTest:
+    """Friedman test over datasets: mean rank of each model (1 is best), p, and p of each model against the first by Holm."""
+
+    ranks: list[float]
+    p: float
+    p_holm: list[float]
+
+
+def rank_test(scores: Sequence[Sequence[float]]) -> RankTest:
+    """Test whether models differ, from scores (datasets, models), larger is better; ties share their mean rank.
+
+    Each further model is compared with the first one by z = (R − R₁) / √(k(k+1)/6N) (Demšar 2006), adjusted by Holm.
+    """
+    from scipy import stats  # see above
+
+    values = np.asarray(scores, dtype=np.float64)
+    datasets, models = values.shape
+    if datasets < 2 or models < 3:
+        raise ValueError(f"a Friedman test needs two datasets and three models, got {values.shape}")
+    ranks = stats.rankdata(-values, axis=1).mean(axis=0)
+    z = (ranks[1:] - ranks[0]) / np.sqrt(models * (models + 1) / (6 * datasets))
+    with np.errstate(divide="ignore", invalid="ignore"):  # all models tie on all datasets: NaN
+        p = float(stats.friedmanchisquare(*values.T).pvalue)
+    return RankTest(ranks.tolist(), 1.0 if np.isnan(p) else p, holm((2 * stats.norm.sf(abs(z))).tolist()))
+
+
 def practical_verdict(low: float, high: float, region: float) -> str:
     """What a 95 % interval says of a difference that counts only beyond ± `region`, the region of practical equivalence.
 

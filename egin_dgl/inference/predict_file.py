@@ -7,17 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.arrays import GraphArrays, ReadChunk
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.errors import DataError
 from egin_dgl.evaluation.metrics import Metrics
 from egin_dgl.files import atomic_path, remove_abandoned
 from egin_dgl.inference.predictions import REASON, Predictions
 from egin_dgl.inference.trained_run import TrainedRun
+from egin_dgl.parallel import map_chunks
 
 MAX_SKIPPED = 5  # reasons that are printed; the column of the table has all
 
@@ -29,7 +31,7 @@ class FileSummary:
     graphs: int = 0
     seconds: float = 0.0
     predicted: Counter = field(default_factory=Counter)  # classes
-    known: list[tuple[Tensor, Tensor]] = field(
+    known: list[tuple[np.ndarray, np.ndarray]] = field(
         default_factory=list
     )  # logits and labels of graphs with a target
     unseen: Counter = field(default_factory=Counter)  # labels not in the training data
@@ -50,14 +52,23 @@ class FileSummary:
         known = labels[:, None] >= 0 if predictions.info.classes else ~labels.isnan()  # (G, targets)
         evaluated = known.any(dim=1)
         if evaluated.any():
-            self.known.append((predictions.logits[evaluated].float(), labels[evaluated]))
+            self.known.append((predictions.logits[evaluated].float().numpy(), labels[evaluated].numpy()))
         others = arrays.targets[~known.numpy()].tolist()
         self.unknown.update(str(target) for target in others if target is not None)
+
+    def merge(self, other: "FileSummary") -> None:
+        """Add the counts of the next chunk."""
+        self.graphs += other.graphs
+        self.known += other.known
+        self.skipped += other.skipped
+        self.reasons += other.reasons[: MAX_SKIPPED - len(self.reasons)]
+        for name in ("predicted", "unseen", "unknown"):
+            getattr(self, name).update(getattr(other, name))
 
 
 def predict_file(
     run: TrainedRun,
-    chunks: Iterable[GraphArrays],
+    chunks: Iterable[ReadChunk],
     out: Path,
     embeddings: Path | None = None,
     strict: bool = False,
@@ -65,8 +76,10 @@ def predict_file(
 ) -> FileSummary:
     """Write a CSV with the rows of the input and their predictions; a row that cannot be read has blanks and a reason.
 
+    Chunks are read and predicted in the processes that `map_chunks` may use, each as in this process alone.
+
     Args:
-        chunks: raw graphs, see `TrainedRun.read_chunks`.
+        chunks: raw graphs, see `TrainedRun.open_chunks`.
         embeddings: CSV for the embeddings of the first fold.
         strict: raise a `DataError` for unreadable graphs and labels unseen in training.
     """
@@ -74,28 +87,11 @@ def predict_file(
     for path in filter(None, (out, embeddings)):
         remove_abandoned(path)
     with ExitStack() as files:
-        predictions_file = files.enter_context(atomic_path(out))
-        embeddings_file = files.enter_context(atomic_path(embeddings)) if embeddings else None
-        for arrays in chunks:
-            summary.skipped += len(arrays.skipped)
-            summary.reasons += arrays.skipped[: MAX_SKIPPED - len(summary.reasons)]
-            if strict and arrays.skipped:
-                raise DataError(f"{arrays.skipped[0]}; strict=false leaves the prediction of such rows blank")
-            dataset, predictions = run.predict_arrays(arrays)
-            labels = None if arrays.targets is None or dataset is None else dataset.labels
-            append_csv(predictions.to_frame(arrays.rows, labels), predictions_file, "%.6g")
-            if dataset is None:
-                continue
-            summary.unseen.update(dataset.unseen)
-            if strict and dataset.unseen:
-                raise DataError(
-                    f"labels unseen in training: {format_counts(summary.unseen)}; strict=false encodes them as zeros"
-                )
-            summary.add(arrays, dataset, predictions)
-            if embeddings_file:
-                vectors = pd.DataFrame(run.folds[0].embeddings(dataset).numpy()).add_prefix("e")
-                vectors.insert(0, "id", list(dataset.names))
-                append_csv(vectors, embeddings_file, "%.9g")
+        paths = [files.enter_context(atomic_path(path)) for path in (out, embeddings) if path]
+        for counts, tables in map_chunks(predict_chunk, (run, strict, embeddings is not None), chunks):
+            summary.merge(counts)
+            for path, table in zip(paths, tables, strict=False):
+                append_csv(table, path)
             summary.seconds = time.perf_counter() - start
             on_chunk(summary)
         if not summary.graphs:
@@ -104,10 +100,45 @@ def predict_file(
     return summary
 
 
-def append_csv(frame: pd.DataFrame, path: Path, float_format: str) -> None:
+CsvText = tuple[str, str]  # header and rows
+
+
+def predict_chunk(
+    shared: tuple[TrainedRun, bool, bool], read: ReadChunk
+) -> tuple[FileSummary, list[CsvText]]:
+    """Counts of a chunk, its predictions and, if requested, its embeddings."""
+    (run, strict, with_embeddings), arrays = shared, read()
+    summary = FileSummary(skipped=len(arrays.skipped), reasons=list(arrays.skipped[:MAX_SKIPPED]))
+    if strict and arrays.skipped:
+        raise DataError(f"{arrays.skipped[0]}; strict=false leaves the prediction of such rows blank")
+    dataset, predictions = run.predict_arrays(arrays)
+    labels = None if arrays.targets is None or dataset is None else dataset.labels
+    tables = [csv_text(predictions.to_frame(arrays.rows, labels), "%.6g")]
+    if dataset is None:
+        return summary, tables
+    summary.unseen.update(dataset.unseen)
+    if strict and dataset.unseen:
+        raise DataError(
+            f"labels unseen in training: {format_counts(summary.unseen)}; strict=false encodes them as zeros"
+        )
+    summary.add(arrays, dataset, predictions)
+    if with_embeddings:
+        vectors = pd.DataFrame(run.folds[0].embeddings(dataset).numpy()).add_prefix("e")
+        vectors.insert(0, "id", list(dataset.names))
+        tables.append(csv_text(vectors, "%.9g"))
+    return summary, tables
+
+
+def csv_text(frame: pd.DataFrame, float_format: str) -> CsvText:
+    rows = frame.to_csv(header=False, index=False, float_format=float_format, lineterminator="\n")
+    return frame[:0].to_csv(index=False, lineterminator="\n"), rows
+
+
+def append_csv(table: CsvText, path: Path) -> None:
     """Append rows to a CSV, with a header if it is empty."""
-    header = path.stat().st_size == 0
-    frame.to_csv(path, mode="a", header=header, index=False, float_format=float_format, lineterminator="\n")
+    header, rows = table
+    with path.open("a", encoding="utf-8", newline="") as file:
+        file.write(rows if file.tell() else header + rows)
 
 
 def format_counts(labels: Counter, limit: int = 10) -> str:
@@ -127,7 +158,7 @@ def format_predictions(run: TrainedRun, summary: FileSummary, out: Path) -> str:
     classes = "".join(f", {name} {summary.predicted[name]:,}" for name in run.class_names)
     lines = [f"{run.run.model} ({models}): {summary.graphs:,} graphs{classes}"]
     if summary.known:
-        logits, labels = (torch.cat(tensors) for tensors in zip(*summary.known, strict=True))
+        logits, labels = (torch.from_numpy(np.concatenate(each)) for each in zip(*summary.known, strict=True))
         lines += format_metrics(run.task.metrics, logits, labels, run.info.target_names)
     if run.task.has_probabilities and not run.calibrated:
         lines.append("probabilities are not calibrated")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch
 
-from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.arrays import GraphArrays, ReadChunk
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options
@@ -17,7 +17,7 @@ from egin_dgl.data.targets import encoded_like
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.conformal import LEVEL, conformal_quantiles
-from egin_dgl.inference.inputs import read_inputs
+from egin_dgl.inference.inputs import open_inputs
 from egin_dgl.inference.predictions import Predictions, add_columns, concat_frames
 from egin_dgl.inference.same_kind import check_same_kind
 from egin_dgl.inference.subgraphs import one_graph
@@ -97,7 +97,11 @@ class TrainedRun:
 
     def read_chunks(self, graphs: object, chunk_size: int = 1024) -> Generator[GraphArrays, None, None]:
         """Read raw graphs, at most `chunk_size` at a time; molecules that cannot be read are listed in `GraphArrays.rows`."""
-        yield from read_inputs(graphs, self.run.settings["dataset"], chunk_size)
+        yield from (read() for read in self.open_chunks(graphs, chunk_size))
+
+    def open_chunks(self, graphs: object, chunk_size: int = 1024) -> Generator[ReadChunk, None, None]:
+        """The chunks of `read_chunks` before they are read, which another process may do."""
+        yield from open_inputs(graphs, self.run.settings["dataset"], chunk_size)
 
     def read_datasets(self, graphs: object, chunk_size: int = 1024) -> Iterator[GraphDataset]:
         """Read and encode graphs in chunks, without those that cannot be read."""

@@ -105,5 +105,6 @@ class RunOptions(Options):
     reproducible: Annotated[Literal[False, "avx2", "any"], BeforeValidator(parse_bool)] = False
     run: str | None = None
     trust: Flag = False
+    dry_run: Flag = False
     fold_curves: Flag = False
     resume: None = None  # settled before a configuration is composed

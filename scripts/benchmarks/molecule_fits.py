@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -30,13 +31,18 @@ class MoleculeSet:
     file: str
     targets: tuple[str, ...]
     metric: str  # auroc or rmse, the mean over targets
+    training: tuple[str, ...] = ()  # overrides for networks
 
 
 @dataclass(frozen=True)
 class Score:
-    validation: float  # of the metric; NaN where the program does not report it
-    test: float
+    """NaN where a program does not report it, or the task has no probabilities."""
+
+    test: float  # the metric of the test molecules
     cpu_seconds: float  # of the process and its children
+    validation: float = float("nan")  # the metric of the validation molecules, by which an epoch was selected
+    log_loss: float = float("nan")  # of the test molecules before temperature scaling
+    calibrated_log_loss: float = float("nan")  # and after
 
 
 def write_split(data: MoleculeSet, root: Path, split: str, seed: int, path: Path) -> None:
@@ -62,12 +68,12 @@ def write_split(data: MoleculeSet, root: Path, split: str, seed: int, path: Path
 
 def cpu_seconds(command: Sequence[str | Path], log: Path) -> float:
     """CPU time of a command and its children; its output goes to a file."""
-    with log.open("w", encoding="utf-8") as output:
+    with log.open("w", encoding="utf-8") as output, TemporaryDirectory() as cache:
         process = subprocess.Popen(
             [str(word) for word in command],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | ENVIRONMENT,
+            env=os.environ | ENVIRONMENT | {"EGIN_CACHE": cache},  # molecules are read anew, as chemprop does
         )
         _, status, usage = os.wait4(process.pid, 0)
     if status:
@@ -92,7 +98,14 @@ def fit_ours(data: MoleculeSet, table: Path, overrides: Sequence[str], seed: int
     ]
     seconds = cpu_seconds(command, folder.with_suffix(".log"))
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return Score(summary["validation_score"], summary["protocols"]["selected"]["mean"], seconds)
+    losses = (summary["calibration"] or {}).get("log_loss", {})
+    return Score(
+        test=summary["protocols"]["selected"]["mean"],
+        cpu_seconds=seconds,
+        validation=summary["validation_score"],
+        log_loss=losses.get("before", float("nan")),
+        calibrated_log_loss=losses.get("after", float("nan")),
+    )
 
 
 def fit_chemprop(data: MoleculeSet, table: Path, python: Path, seed: int, folder: Path) -> Score:
@@ -111,7 +124,7 @@ def fit_chemprop(data: MoleculeSet, table: Path, python: Path, seed: int, folder
     if list(predicted["smiles"]) != list(truth["smiles"]):
         sys.exit(f"error: {folder} has predictions of other molecules than the test set of {table}")
     scores = [target_score(data.metric, truth[name], predicted[name]) for name in data.targets]
-    return Score(float("nan"), float(np.nanmean(scores)), seconds)
+    return Score(test=float(np.nanmean(scores)), cpu_seconds=seconds)
 
 
 def target_score(metric: str, truth: pd.Series, predicted: pd.Series) -> float:

@@ -1,7 +1,8 @@
 """Molecules: our networks and forests beside chemprop, on the same split files.
 
     python scripts/benchmark.py molecules run [--only REGEX] [--chemprop PYTHON]   # the fits that the results lack
-    python scripts/benchmark.py molecules show                                     # their table
+    python scripts/benchmark.py molecules show                                     # tables of scores and CPU times
+    python scripts/benchmark.py molecules calibration                              # log losses of our networks and forests
 
 The data are CSV files of MoleculeNet in --data or EGIN_MOLECULES. Every fit is a process of one thread, which adds its row to
 docs/benchmark-molecules.csv when it has finished: an interrupted benchmark resumes where it stopped. chemprop runs in an
@@ -11,17 +12,18 @@ left out.
 
 import argparse
 import csv
+import math
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 import pandas as pd
 from molecule_fits import MoleculeSet, Score, fit_chemprop, fit_ours, write_split
-from molecule_table import format_table
+from molecule_table import format_calibration, format_tables
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "docs" / "benchmark-molecules.csv"
@@ -34,19 +36,12 @@ DATA = {
     "ESOL": MoleculeSet("esol.csv", ("log_solubility",), "rmse"),
     "BACE": MoleculeSet("bace.csv", ("inhibitor",), "auroc"),
     "BACE pIC50": MoleculeSet("bace.csv", ("pIC50",), "rmse"),
-    "Tox21": MoleculeSet("tox21.csv", tuple(TOX21.split()), "auroc"),
-    "HIV": MoleculeSet("hiv.csv", ("active",), "auroc"),
+    "Tox21": MoleculeSet("tox21.csv", tuple(TOX21.split()), "auroc", ("experiment=large",)),
+    "HIV": MoleculeSet("hiv.csv", ("active",), "auroc", ("experiment=large",)),
 }
-NETWORK = ["trainer=molecules", "dataset.features=rich"]
-MODELS = {
-    "EGIN-E": ["model=egin_e", *NETWORK],
-    "EGIN-C": ["model=egin_c", *NETWORK],
-    "EGIN-M": ["model=egin_m", *NETWORK],
-    "GINE": ["model=gine", *NETWORK],
-    "E-WL forest": ["model=ewl_forest"],
-    "Morgan forest": ["model=morgan_forest"],
-    "chemprop": [],
-}
+NETWORKS = {"EGIN-E": "egin_e", "EGIN-C": "egin_c", "EGIN-M": "egin_m", "GINE": "gine"}
+FORESTS = {"E-WL forest": "ewl_forest", "Morgan forest": "morgan_forest"}
+MODELS = (*NETWORKS, *FORESTS, "chemprop")
 SPLITS = ("random", "scaffold")
 SEEDS = (0, 1, 2)
 # Fits that take most of an hour each are made once.
@@ -55,6 +50,8 @@ LONG = {("HIV", "chemprop", "random"): (), ("HIV", "chemprop", "scaffold"): (0,)
 
 @dataclass(frozen=True)
 class Fit:
+    """One row of the results."""
+
     data: str
     split: str
     model: str
@@ -72,6 +69,9 @@ class Fit:
         return RUNS / "splits" / f"{self.data}-{self.split}{seed}.csv".replace(" ", "_")
 
 
+COLUMNS = [field.name for kind in (Fit, Score) for field in fields(kind)]
+
+
 def all_fits() -> Iterator[Fit]:
     for data in DATA:
         for split in SPLITS:
@@ -80,16 +80,20 @@ def all_fits() -> Iterator[Fit]:
                     yield Fit(data, split, model, seed)
 
 
-def finished() -> set[Fit]:
-    if not RESULTS.exists():
-        return set()
-    rows = pd.read_csv(RESULTS)[["data", "split", "model", "seed"]].itertuples(index=False)
-    return {Fit(*row) for row in rows}
+def read_results() -> pd.DataFrame:
+    """A row per finished fit."""
+    return pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame(columns=COLUMNS)
+
+
+def is_finished(fit: Fit) -> bool:
+    """The file is read again for every fit, as several processes may add to it."""
+    rows = read_results()[["data", "split", "model", "seed"]].itertuples(index=False, name=None)
+    return astuple(fit) in rows
 
 
 def run(root: Path, only: str, chemprop: Path | None) -> None:
     for fit in all_fits():
-        if not re.search(only, str(fit)) or (fit.model == "chemprop" and not chemprop) or fit in finished():
+        if not re.search(only, str(fit)) or (fit.model == "chemprop" and not chemprop) or is_finished(fit):
             continue
         print(fit, flush=True)
         add_row(fit, measure(fit, root, chemprop))
@@ -103,24 +107,31 @@ def measure(fit: Fit, root: Path, chemprop: Path | None) -> Score:
     fit.path.parent.mkdir(parents=True, exist_ok=True)
     if fit.model == "chemprop" and chemprop:
         return fit_chemprop(data, fit.table, chemprop, fit.seed, fit.path)
-    return fit_ours(data, fit.table, MODELS[fit.model], fit.seed, fit.path)
+    return fit_ours(data, fit.table, overrides(fit), fit.seed, fit.path)
+
+
+def overrides(fit: Fit) -> list[str]:
+    if fit.model in FORESTS:
+        return [f"model={FORESTS[fit.model]}"]
+    return [f"model={NETWORKS[fit.model]}", "dataset.features=rich", *DATA[fit.data].training]
 
 
 def add_row(fit: Fit, score: Score) -> None:
     """One write of one line, so that several processes may add rows."""
-    row = asdict(fit) | {"metric": DATA[fit.data].metric}
-    row |= {name: f"{value:.5g}" for name, value in asdict(score).items()}
+    values = {name: "" if math.isnan(value) else f"{value:.5g}" for name, value in asdict(score).items()}
     with RESULTS.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(row), lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if not file.tell():
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerow(asdict(fit) | values)
 
 
 def main(words: list[str]) -> None:
     args = parse(words)
-    if args.command == "show":
-        print(format_table(pd.read_csv(RESULTS), list(all_fits())))
+    if args.command != "run":
+        planned = pd.DataFrame([asdict(fit) | {"metric": DATA[fit.data].metric} for fit in all_fits()])
+        show = {"show": format_tables, "calibration": format_calibration}[args.command]
+        print(show(read_results(), planned))
     elif args.data is None:
         sys.exit(
             "error: molecules run needs --data, the directory of esol.csv, bace.csv, …, or EGIN_MOLECULES"
@@ -134,8 +145,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("show")
-    fits = commands.add_parser("run")
+    commands.add_parser("show", help="tables of scores and CPU times")
+    commands.add_parser("calibration", help="a table of log losses before and after temperature scaling")
+    fits = commands.add_parser("run", help="make the fits that the results lack")
     fits.add_argument("--data", type=Path, default=os.environ.get("EGIN_MOLECULES"))
     fits.add_argument("--chemprop", type=Path, default=os.environ.get("EGIN_CHEMPROP"), metavar="PYTHON")
     fits.add_argument("--only", default="", metavar="REGEX", help="of fits as they are printed")

@@ -25,6 +25,7 @@ BLOCK = re.compile(
     r"(?P<content>.*?)^<!-- end (?P=name) -->$",
     re.DOTALL | re.MULTILINE,
 )
+VERDICTS = "matters|harms|equivalent|undecided"  # of scripts/edges.py
 MARKER = re.compile(r"^<!-- (?:begin|end) \w+", re.MULTILINE)
 
 
@@ -127,8 +128,8 @@ def mask_numbers(content: str) -> list[str]:
     If there are tables with borders, the sentences below them are left out, as they depend on the numbers. Otherwise all
     words count, wherever a line is broken, except the settings chosen per fold.
     """
-    # An epoch is a number, or "each" where folds differ.
-    masked = re.sub(r"[−+]?\d[\d.,]*(?:e-?\d+)?|\beach\b", "#", content)
+    # An epoch is a number, or "each" where folds differ; a verdict follows from numbers.
+    masked = re.sub(rf"[−+]?\d[\d.,]*(?:e-?\d+)?|\b(?:each|{VERDICTS})\b", "#", content)
     lines = [" ".join(re.sub(r"[─━┏┓┗┛┡┩└┘├┤┳╇┴┼*:-]+", "", line).split()) for line in masked.splitlines()]
     rows = [line for line in lines if re.search(r"[│┃|]", line)]
     words = " ".join(line for line in lines if line and not line.startswith("chosen in"))

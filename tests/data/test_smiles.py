@@ -6,13 +6,17 @@ import sys
 import pytest
 import torch
 
+from egin_dgl.data.dataset import TENSORS
+from egin_dgl.data.fingerprints import scaffold_groups
 from egin_dgl.data.prepare import from_arrays
 from egin_dgl.data.readers.detect import graph_options, open_graphs
-from egin_dgl.data.readers.molecules import import_rdkit, read_molecule, scaffold_groups
+from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
 from egin_dgl.data.readers.smiles import load_smiles
 from egin_dgl.data.splits import split_by_group_size
 from egin_dgl.data.targets import encoded_like
 from egin_dgl.errors import ConfigError, DataError
+from egin_dgl.parallel import Processes, use_processes
+from egin_dgl.training.parallel.workers import chunk_processes
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit, the extra `chem`")
 
@@ -70,10 +74,72 @@ def test_rich_features():
         atoms["atom"] == "N" and atoms["charge"] == 1 and atoms["hydrogens"] == 0 and atoms["neighbors"] == 4
     )
     assert graph.node_columns["chirality"][5].startswith("tetrahedral")
-    assert graph.node_columns["aromatic"][-1] is True and graph.node_columns["ring"][:9] == [False] * 9
+    assert graph.node_columns["aromatic"][-1] == "True" and graph.node_columns["ring"][:9] == ["False"] * 9
     kinds = set(zip(graph.edge_columns["bond"], graph.edge_columns["stereo"], strict=True))
     assert ("double", "e") in kinds and ("aromatic", "none") in kinds
     assert set(graph.edge_columns) == {"bond", "conjugated", "ring", "stereo"}
+
+
+def define(smiles, rich):
+    """Bonds of a molecule, and labels of its atoms and bonds, one atom and one bond after the other."""
+    Chem, _, _ = import_rdkit()
+    molecule = Chem.MolFromSmiles(smiles)
+    atoms = [
+        (
+            a.GetSymbol(),
+            a.GetFormalCharge(),
+            a.GetTotalNumHs(),
+            a.GetDegree(),
+            a.GetHybridization().name.lower(),
+        )
+        + (a.GetChiralTag().name.removeprefix("CHI_").lower(), a.GetNumRadicalElectrons(), a.GetIsotope())
+        + (str(a.GetIsAromatic()), str(a.IsInRing()))
+        for a in molecule.GetAtoms()
+    ]
+    bonds = [
+        (b.GetBondType().name.lower(), str(b.GetIsConjugated()), str(b.IsInRing()))
+        + (b.GetStereo().name.removeprefix("STEREO").lower(),)
+        for b in molecule.GetBonds()
+    ]
+    ends = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]
+    width = (10, 4) if rich else (1, 1)
+    return (
+        [*ends, *((v, u) for u, v in ends)],
+        [a[: width[0]] for a in atoms],
+        [b[: width[1]] for b in bonds] * 2,
+    )
+
+
+@pytest.mark.parametrize("features", ["tu", "rich"])
+def test_molecules_read_at_once_are_as_defined(features, tmp_path, monkeypatch):
+    """In one chunk, in several, and with rich features in several processes."""
+    odd = ["[2H]O", "[Na+].[Cl-]", "F/C=C/F", "N[C@@H](C)C(=O)O", "[CH3]", "*CC", "[NH3]->[Pt]", "C", "C#N"]
+    smiles = [*odd, "Cc1ccc2c(c1)C(=O)c1ccccc1C2=O", "C1CC", "C1CC2CC1CC2"] * 3
+    path = tmp_path / "m.csv"
+    path.write_text("smiles,label\n" + "".join(f"{text},{i % 2}\n" for i, text in enumerate(smiles)))
+
+    def read(processes=None):
+        with use_processes(processes or Processes()):
+            return load_smiles(path, features=features, on_invalid="skip", cache=False)
+
+    found = read()
+    valid = [text for text in smiles if text != "C1CC"]
+    assert found.smiles == tuple(valid) and len(found.skipped) == 3
+    for number, text in enumerate(valid):
+        ends, atoms, bonds = define(text, features == "rich")
+        first, last = found.node_offsets[number : number + 2].tolist()
+        edges = slice(*found.edge_offsets[number : number + 2].tolist())
+        pairs = zip((found.src[edges] - first).tolist(), (found.dst[edges] - first).tolist(), strict=True)
+        assert list(pairs) == ends
+        sides = (found.node_feats[first:last], found.info.node_names, atoms)
+        for feats, names, labels in (sides, (found.edge_feats[edges], found.info.edge_names, bonds)):
+            hot = [[names[i].partition("=")[2] for i in row.nonzero().flatten().tolist()] for row in feats]
+            assert hot == [[str(label) for label in one] for one in labels]
+    monkeypatch.setattr("egin_dgl.data.readers.smiles.CHUNK_SIZE", 5)
+    several = chunk_processes(2) if features == "rich" else Processes()
+    for other in (read(), read(several)):
+        assert (other.info, other.skipped) == (found.info, found.skipped)
+        assert all(torch.equal(getattr(found, name), getattr(other, name)) for name in TENSORS)
 
 
 @pytest.mark.parametrize("bad", ["C1CC", "C(C)(C)(C)(C)C", "xyz", "", "CCO ethanol", "[Xx]", "C\x00", "é"])
@@ -117,8 +183,8 @@ def test_invalid_molecule_is_an_error_or_skipped(table):
     assert data.ids[-1] == "last" and len(data) == 5
     assert (
         "2 molecule(s) skipped: " in data.notes[0]
-        and "line 6: molecule 'odd'" in data.notes[0]
-        and "line 8: molecule 'worse'" in data.notes[0]
+        and "line 6: 'C1CC' is not a molecule" in data.notes[0]
+        and "line 8: 'xx' is not" in data.notes[0]
     )
 
 
@@ -266,8 +332,8 @@ def test_many_skipped_molecules_make_a_short_note(table):
     for _ in range(2):  # read, then from the cache
         data = load_smiles(path, target="activity", on_invalid="skip")
         (note,) = data.notes
-        assert note.startswith("40 molecule(s) skipped: ") and note.endswith(" and 37 more")
-        assert "'odd2'" in note and "'odd3'" not in note
+        assert note.startswith("40 molecule(s) skipped: ") and note.endswith(" and 37 more, see summary.json")
+        assert "line 8: " in note and "line 9: " not in note and len(note) < 400
         assert len(data.skipped) == 40 and "'odd39'" in data.skipped[-1]
 
 

@@ -69,6 +69,13 @@ def test_temperature_is_shrunk_towards_one_where_graphs_are_few():
     assert 0 <= found[0] < 0.5 * found[2] and abs(found[1]) < found[2] and found[2] > math.log(2.9)
 
 
+def test_calibrated_logits_are_left_alone_but_for_one_set_in_twenty():
+    found = [fit_temperature(*drawn(300, 1.0, seed=seed), penalty=1e-6) for seed in range(200)]
+    assert 0.9 <= found.count(1.0) / len(found) <= 0.99
+    logits, labels = drawn(300, 1.5)
+    assert fit_temperature(logits, labels) > 1.2
+
+
 K, SIZE = 5, 20
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from egin_dgl.evaluation.statistics import holm, interval, paired_test
+from egin_dgl.evaluation.statistics import holm, interval, paired_test, rank_test
 
 SCORES = [0.9, 0.85, 0.8, 0.95, 0.7, 0.88, 0.91, 0.79, 0.84, 0.9]
 
@@ -66,3 +66,13 @@ def test_scores_that_differ_by_rounding_only_are_equal():
         [0.3, 0.0, 0.0], [0.0, 0.1, 0.2], 1 / 9
     )  # 0.3 − 0.1 − 0.2 is not 0 in floating point
     assert (balanced.difference, balanced.t, balanced.p) == (0, 0, 1)
+
+
+def test_ranks_over_datasets():
+    scores = [[0.9, 0.8, 0.7], [0.6, 0.5, 0.5], [0.9, 0.8, 0.7]]
+    result = rank_test(scores)
+    assert result.ranks == pytest.approx([1, 6.5 / 3, 8.5 / 3])
+    assert result.p == pytest.approx(stats.friedmanchisquare(*np.transpose(scores)).pvalue)
+    z = (result.ranks[2] - 1) / np.sqrt(3 * 4 / 18)
+    assert result.p_holm[1] == pytest.approx(2 * 2 * stats.norm.sf(z))
+    assert rank_test([[0.5] * 3] * 2).p == 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,11 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from egin_dgl.data import GraphDataset, bonds
 from egin_dgl.errors import ConfigError
+from egin_dgl.inference.predict_file import format_predictions, predict_file
 from egin_dgl.inference.trained_run import load_run
+from egin_dgl.parallel import use_processes
 from egin_dgl.reporting.one_run.card import sibling_program, train_command, training_line
+from egin_dgl.training.parallel.workers import chunk_processes, one_thread
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MOLECULES = [
@@ -88,6 +92,21 @@ def test_a_file_of_molecules_is_predicted(molecules, tmp_path, rows, script):
     first = given[0]["smiles"]
     for several in (first, [first], pd.Series([first]), np.array([first]), pd.DataFrame({"SMILES": [first]})):
         np.testing.assert_allclose(run.predict(several)["p_active"][0], valid[0, 0], rtol=1e-4, atol=1e-5)
+
+
+def test_predictions_in_several_processes_are_the_same(molecules, tmp_path):
+    source = pd.read_csv(ROOT / "examples" / "new_molecules.csv")
+    run, graphs = load_run(molecules), str(tmp_path / "many.csv")
+    pd.concat([source] * 3).sample(frac=1, random_state=0).to_csv(graphs, index=False)
+    written = []
+    for workers in (1, 2):
+        out, embeddings = tmp_path / f"{workers}.csv", tmp_path / f"e{workers}.csv"
+        with one_thread(), use_processes(chunk_processes(workers)):
+            chunks = run.open_chunks(graphs, 7)
+            summary = predict_file(run, chunks, out, embeddings)
+        text = format_predictions(run, replace(summary, seconds=1.0), Path("out.csv"))
+        written.append((out.read_bytes(), embeddings.read_bytes(), text))
+    assert written[0] == written[1]
 
 
 def test_known_classes_give_all_metrics(molecules, tmp_path, script):

@@ -67,3 +67,10 @@ def test_a_user_model_inherits_arguments():
     assert documented_arguments(Mine.__doc__)[
         "depth"
     ] == "how deep." and "mlp_layers" in documented_arguments(Mine.__doc__)
+
+
+def test_the_kernel_keeps_the_sizes_of_graphs_for_values():
+    values = DatasetInfo(node_dim=3, edge_dim=2, classes=0, task="regression", target_names=("y",))
+    kernel = ZOO["ewl_kernel"]
+    assert kernel(INFO).normalize and not kernel(values).normalize
+    assert kernel(values, normalize=True).normalize and not kernel(INFO, normalize=False).normalize

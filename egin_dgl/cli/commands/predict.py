@@ -31,9 +31,12 @@ def main() -> None:
 
 
 def predict_graphs(options: PredictOptions) -> None:
-    from egin_dgl.inference.predict_file import format_predictions, format_speed, predict_file
-    from egin_dgl.terminal import make_console
-    from egin_dgl.training.parallel.workers import one_thread
+    from egin_dgl.inference.inputs import count_graphs
+    from egin_dgl.inference.predict_file import format_predictions, predict_file
+    from egin_dgl.parallel import use_processes
+    from egin_dgl.terminal import make_console, progress_bar
+    from egin_dgl.training.parallel.resources import cores
+    from egin_dgl.training.parallel.workers import chunk_processes, one_thread
 
     run = options.load(options.level)
     name = Path(options.input).name.split(".")[0] if os.path.exists(options.input) else "molecule"
@@ -42,8 +45,9 @@ def predict_graphs(options: PredictOptions) -> None:
     # The input is closed before an error is printed: at exit, modules that read it may be unloaded already.
     with (
         one_thread(),
-        closing(run.read_chunks(options.input, options.at_once)) as chunks,
-        make_console(stderr=True).status("reading") as status,
+        use_processes(chunk_processes(len(cores()) if run.folds[0].device.type == "cpu" else 1)),
+        closing(run.open_chunks(options.input, options.at_once)) as chunks,
+        progress_bar("graphs", count_graphs(options.input)) as set_done,
     ):
         summary = predict_file(
             run,
@@ -51,6 +55,6 @@ def predict_graphs(options: PredictOptions) -> None:
             out,
             embeddings,
             options.strict,
-            lambda s: status.update(f"{s.graphs:,} graphs, {format_speed(s)}"),
+            lambda counts: set_done(counts.graphs + counts.skipped),
         )
     make_console().print(format_predictions(run, summary, out), highlight=False, soft_wrap=True)

@@ -1,9 +1,11 @@
 """Raw graphs from any input, for prediction, where classes may be unknown."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from egin_dgl.data.arrays import GraphArrays
+from egin_dgl.data.arrays import GraphArrays, ReadChunk
 from egin_dgl.data.prepare import GraphOptions
 from egin_dgl.data.readers.columns import select_columns
 from egin_dgl.data.readers.csv_graphs import has_tables, read_csv_graphs
@@ -18,7 +20,14 @@ from egin_dgl.files import regular_file
 def open_graphs(
     path: str | Path, dataset_settings: Mapping | None = None, chunk_size: int = 1024
 ) -> Iterator[GraphArrays]:
-    """Read graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset, at most `chunk_size` at a time.
+    """The graphs of `open_chunks`, read."""
+    return (read() for read in open_chunks(path, dataset_settings, chunk_size))
+
+
+def open_chunks(
+    path: str | Path, dataset_settings: Mapping | None = None, chunk_size: int = 1024
+) -> Iterator[ReadChunk]:
+    """Graphs from a directory of tables, a table of SMILES, a DGL file or a TU dataset, at most `chunk_size` at a time.
 
     The path must exist: nothing is searched for by name or downloaded. Columns are selected by the ``dataset`` settings of
     the run that predicts, if its training data had the same format.
@@ -47,7 +56,7 @@ def open_graphs(
         if (raw := read_local(root, name, "local files")) is None:
             raise DataError(f"{path} has no files of a TU dataset called {name}")
         arrays = read_tu(raw, need_labels=False, **given("task"))
-    yield from arrays.chunks(chunk_size)
+    yield from (partial(replace, chunk) for chunk in arrays.chunks(chunk_size))
 
 
 def graph_options(dataset_settings: Mapping | None) -> GraphOptions:

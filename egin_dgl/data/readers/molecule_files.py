@@ -46,6 +46,13 @@ def read_molecule_chunks(
         is_first = False
 
 
+def count_molecules(path: Path) -> int:
+    """Lines of a table without its header, or records of an SDF file: at least as many as there are molecules."""
+    is_sdf = any(end.lower() in (".sdf", ".sd") for end in path.suffixes[-2:])
+    with open_text(path) as stream:
+        return sum(line.startswith("$$$$") for line in stream) if is_sdf else sum(1 for _ in stream) - 1
+
+
 def _make_table(path: Path, names: Iterable[str], rows: list[Row]) -> Table:
     columns = {name: object_array(cells.get(name, "") for _, cells, _ in rows) for name in names}
     invalid = {number: reason for number, (_, _, reason) in enumerate(rows) if reason}

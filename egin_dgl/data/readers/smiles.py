@@ -1,24 +1,30 @@
 """A table of molecules, whole for training or in chunks for prediction."""
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from egin_dgl.data.arrays import GraphArrays, SourceRows
+from egin_dgl.data.arrays import GraphArrays, ReadChunk, SourceRows, concat_arrays
 from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.perturb import EdgeFeatures, Structure
 from egin_dgl.data.prepare import GraphOptions, hash_files, prepare
 from egin_dgl.data.readers.columns import object_array
-from egin_dgl.data.readers.graph_objects import concat_graphs
 from egin_dgl.data.readers.molecule_files import read_molecule_chunks
-from egin_dgl.data.readers.molecules import import_rdkit, read_molecule
+from egin_dgl.data.readers.molecules import graph_numbers, import_rdkit, read_several
 from egin_dgl.data.readers.raw_targets import Target, read_targets
 from egin_dgl.data.readers.tables import Table
-from egin_dgl.errors import DataError, list_first
+from egin_dgl.errors import DataError
 from egin_dgl.options import Name, Seed, TaskOption, validate_options
+from egin_dgl.parallel import map_chunks
+from egin_dgl.terminal import progress_bar
+
+CHUNK_SIZE = 1000  # molecules that a process reads at once
 
 
 def load_smiles(
@@ -75,12 +81,12 @@ def load_smiles(
     return prepare(lambda: read_molecules(next(tables), **columns), name, options, source, str(file), cache)
 
 
-def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[GraphArrays]:
-    """Molecules for prediction, in chunks; invalid ones are listed in `GraphArrays.skipped`."""
+def stream_smiles(path: Path, chunk_size: int, **columns: Any) -> Iterator[ReadChunk]:
+    """Chunks of molecules for prediction; invalid ones are listed in `GraphArrays.skipped`."""
     for table in read_molecule_chunks(
         path, chunk_size, columns.get("smiles", "smiles"), columns.get("id") or "id"
     ):
-        yield read_table_of_molecules(table, **columns)
+        yield partial(read_table_of_molecules, table, **columns)
 
 
 def read_table_of_molecules(table: Table, **columns: Any) -> GraphArrays:
@@ -115,28 +121,32 @@ def read_molecules(
         ids = table.column(id, option("id"))
     else:
         ids = table.columns.get("id", object_array(map(str, table.lines.tolist())))
-    rows, molecules, skipped, reasons = [], [], [], [""] * len(texts)
-    for row, text in enumerate(texts):
-        try:
-            if row in table.invalid:
-                raise DataError(table.invalid[row])
-            molecules.append(read_molecule(text, features))
-            rows.append(row)
-        except DataError as error:
-            reason = f"{table.locate(row)}: molecule {ids[row]!r}: {error}"
-            if on_invalid == "raise":
-                raise DataError(f"{reason}; correct it, or skip it with dataset.on_invalid=skip") from None
-            skipped.append(reason)
-            reasons[row] = str(error)
-    graph = np.full(len(texts), -1)
-    graph[rows] = np.arange(len(rows))
+    parts, reasons, skipped = [], list[str](), list[str]()
+    for arrays, found in read_in_chunks(texts, table.invalid, features):
+        for row, reason in enumerate(found, start=len(reasons)):
+            if reason and on_invalid == "raise":
+                place = f"{table.locate(row)}: molecule {ids[row]!r}: {reason}"
+                raise DataError(f"{place}; correct it, or skip it with dataset.on_invalid=skip")
+            if reason:
+                skipped.append(f"{table.locate(row)}: molecule {ids[row]!r}: {reason}")
+        parts.append(arrays)
+        reasons += found
+    graph = graph_numbers(reasons)
+    rows = np.flatnonzero(graph >= 0)
     notes: tuple[str, ...] = ()
     if need_labels:
-        if not rows:
+        if not len(rows):
             raise DataError(f"{table.path} lists no molecule that can be read")
-        notes = (f"{len(skipped)} molecule(s) skipped: {list_first(skipped, '; ')}",) if skipped else ()
+        examples = [
+            f"line {table.lines[row]}: {textwrap.shorten(reasons[row], 120)}"
+            for row in np.flatnonzero(graph < 0)[:3]
+        ]
+        more = len(skipped) - len(examples)
+        listed = "; ".join(examples) + (f" and {more:,} more, see summary.json" if more else "")
+        notes = (f"{len(skipped)} molecule(s) skipped: {listed}",) if skipped else ()
     return replace(
-        concat_graphs(molecules, tuple(str(ids[row]) for row in rows)),
+        concat_arrays(parts),
+        ids=tuple(map(str, ids[rows])),
         targets=None if targets is None else targets[rows],
         target_names=target_names,
         splits=() if splits is None else tuple(splits[rows]),
@@ -146,3 +156,24 @@ def read_molecules(
         lines=tuple(table.lines[rows].tolist()),
         rows=None if need_labels else SourceRows(graph, table.columns, tuple(reasons)),
     )
+
+
+def read_in_chunks(
+    texts: np.ndarray, invalid: Mapping[int, str], features: str
+) -> Iterator[tuple[GraphArrays, list[str]]]:
+    """`read_several` of chunks, in the processes that `map_chunks` may use."""
+    starts = range(0, len(texts), CHUNK_SIZE)
+    chunks = ((texts[i : i + CHUNK_SIZE].tolist(), _shifted(invalid, i)) for i in starts)
+    done = 0
+    with progress_bar("molecules", len(texts)) if len(starts) > 1 else nullcontext(int) as set_done:
+        for arrays, reasons in map_chunks(_read_chunk, features, chunks):
+            set_done(done := done + len(reasons))
+            yield arrays, reasons
+
+
+def _shifted(invalid: Mapping[int, str], start: int) -> dict[int, str]:
+    return {row - start: reason for row, reason in invalid.items() if start <= row < start + CHUNK_SIZE}
+
+
+def _read_chunk(features: str, chunk: tuple[list[str], dict[int, str]]) -> tuple[GraphArrays, list[str]]:
+    return read_several(chunk[0], features, chunk[1])

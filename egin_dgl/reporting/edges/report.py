@@ -73,7 +73,7 @@ def study_notes(study: EdgeStudy) -> list[str]:
     """How to read the table, what was not run, and last what follows."""
     folds = [len(group.results) for group in study.groups.values()]
     has_intervals = any(worth.half_width is not None for worth in study.worths.values())
-    how = EPOCH_CHOICE[study.protocol][0]
+    how, chosen = EPOCH_CHOICE[study.protocol][0], "C" if study.original.is_kernel else "the epoch"
     unused = [v for v in VARIANTS[1:3] if study.worths.get(v.name) == Worth(0.0, 0.0, 0.0)]
     not_run = [v.name for v in VARIANTS if v.name not in study.groups and v.name not in study.unchanged]
     bound = "best score"
@@ -83,7 +83,7 @@ def study_notes(study: EdgeStudy) -> list[str]:
     depth = max((level.depth for audit in study.audits.values() for level in audit.levels), default=0)
     conditions = {
         "worth: what the model loses by the perturbation, on the same folds and seeds.": True,
-        f"±: half of the 95 % interval, corrected for folds that share training graphs ({format_range(folds)} folds); the epoch "
+        f"±: half of the 95 % interval, corrected for folds that share training graphs ({format_range(folds)} folds); {chosen} "
         f"is chosen {how}.": has_intervals,
         f"matters, harms: the interval lies beyond ±{region_text(study)}; equivalent: within; undecided: neither.": has_intervals,
         f"1-WL, E-WL: {bound}, by colour refinement of depth {depth}; duplicates: copies of another graph; conflicts: groups "

@@ -21,6 +21,7 @@ from egin_dgl.data.dataset import GraphDataset
 from egin_dgl.data.mmap_dataset import MmapDataset, mapped
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.history import FoldResult
+from egin_dgl.parallel import Processes
 from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
@@ -110,6 +111,16 @@ def initialize_worker(mmap_dataset: MmapDataset, events, budget: CpuBudget) -> N
     handle_signals_in_worker()
     exit_with_parent()
     _worker.update(mmap_dataset=mmap_dataset, events=events, budget=budget)
+
+
+def chunk_processes(workers: int) -> Processes:
+    """Processes of one thread each, for `map_chunks`."""
+    return Processes(workers, fold_worker_context, initialize_chunk_worker)
+
+
+def initialize_chunk_worker() -> None:
+    torch.set_num_threads(1)
+    exit_with_parent()
 
 
 def train_in_worker(job: FoldJob) -> None:
