@@ -15,7 +15,7 @@ from rdkit import rdBase
 from rdkit.Chem import MolFromSmiles
 from sklearn.metrics import mean_squared_error, roc_auc_score
 
-from egin_dgl.data.readers.molecules import scaffold_groups
+from egin_dgl.data.fingerprints import scaffold_groups
 from egin_dgl.data.splits import make_folds, split_by_group_size
 
 TRAIN = Path(__file__).resolve().parent.parent / "train.py"
@@ -55,7 +55,7 @@ def write_split(data: MoleculeSet, root: Path, split: str, seed: int, path: Path
         table = table[[MolFromSmiles(text) is not None for text in table["smiles"]]]
     labels = table[list(data.targets)].to_numpy(dtype=float)
     if split == "scaffold":
-        scaffolds, _ = scaffold_groups(list(table["smiles"]), acyclic=True)
+        scaffolds, _ = scaffold_groups(tuple(table["smiles"]), acyclic=True)
         folds = split_by_group_size(scaffolds, labels)
     else:
         folds = make_folds(labels, k=10, seed=seed)
