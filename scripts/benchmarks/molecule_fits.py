@@ -55,7 +55,7 @@ def write_split(data: MoleculeSet, root: Path, split: str, seed: int, path: Path
         table = table[[MolFromSmiles(text) is not None for text in table["smiles"]]]
     labels = table[list(data.targets)].to_numpy(dtype=float)
     if split == "scaffold":
-        scaffolds, _ = scaffold_groups(list(table["smiles"]), acyclic=True)
+        scaffolds, _ = scaffold_groups(tuple(table["smiles"]), acyclic=True)
         folds = split_by_group_size(scaffolds, labels)
     else:
         folds = make_folds(labels, k=10, seed=seed)
