@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-import dgl
 import torch
 
 from attacks.attempts import Fall, attempt
 from attacks.mutations import damage_bytes, damage_text
+from egin_dgl.backend import import_dgl
 from egin_dgl.data import GraphDataset
 from egin_dgl.data.readers.csv_graphs import load_csv
 from egin_dgl.data.readers.dgl_file import load_dgl_file
@@ -113,8 +113,7 @@ def molecule_table() -> bytes:
 
 
 def dgl_file(place: Path) -> bytes:
-    generator = torch.Generator().manual_seed(0)
-    graphs = []
+    dgl, generator, graphs = import_dgl(), torch.Generator().manual_seed(0), []
     for _ in range(6):
         ends = torch.randint(0, 5, (2, 8), generator=generator)
         graph = dgl.graph((ends[0], ends[1]), num_nodes=5)

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-import dgl
 import torch
-from dgl.dataloading import GraphDataLoader
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, GINEConv, global_add_pool
 
+from egin_dgl.backend import import_dgl
 from egin_dgl.data import GraphDataset
 from egin_dgl.data.dataset import DatasetInfo
 
@@ -63,7 +62,7 @@ class EmbeddedGINE(nn.Module):
 
     def __init__(self, mlp: nn.Module, size: int, edge_dim: int):
         super().__init__()
-        self.conv, self.embedding = dgl.nn.GINEConv(mlp), nn.Linear(edge_dim, size)
+        self.conv, self.embedding = import_dgl().nn.GINEConv(mlp), nn.Linear(edge_dim, size)
 
     def forward(self, graph, h: Tensor, e: Tensor) -> Tensor:
         return self.conv(graph, h, self.embedding(e))
@@ -72,7 +71,7 @@ class EmbeddedGINE(nn.Module):
 class DGL(Stack):
     def __init__(self, info: DatasetInfo):
         super().__init__(info, lambda mlp, size: EmbeddedGINE(mlp, size, info.edge_dim))
-        self.pool = dgl.nn.SumPooling()
+        self.pool = import_dgl().nn.SumPooling()
 
     def forward(self, graph) -> Tensor:
         e = graph.edata["feat"]
@@ -92,7 +91,9 @@ def pyg_batches(dataset: GraphDataset, batch_size: int) -> Iterator:
 
 def dgl_batches(dataset: GraphDataset, batch_size: int) -> Iterator:
     graphs = [dataset[i] for i in range(len(dataset))]
-    loader = GraphDataLoader(graphs, batch_size=batch_size, shuffle=True, drop_last=True)
+    loader = import_dgl().dataloading.GraphDataLoader(
+        graphs, batch_size=batch_size, shuffle=True, drop_last=True
+    )
     while True:
         yield from loader
 
