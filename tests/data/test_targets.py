@@ -1,11 +1,11 @@
 """Raw targets of any source → the task they stand for, and labels."""
 
-import dgl
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from graphs import dgl
 
 from egin_dgl.data import GraphDataset, load_csv
 from egin_dgl.data.readers.dgl_file import load_dgl_file
