@@ -42,7 +42,7 @@ def pick(tmp_path, monkeypatch):
 
 def test_auto_takes_all_cores_for_one_split_of_a_large_set(pick, monkeypatch):
     assert pick("trainer.batch_size=256", cores=4) == 4
-    assert pick("trainer.batch_size=32", cores=4) == 2
+    assert pick("trainer.batch_size=128", cores=4) == 2
     assert pick("trainer.batch_size=8") == 1
     assert pick("trainer.batch_size=256", is_single=False) == 1
     assert pick("trainer.batch_size=256", "reproducible=any") == 1

@@ -17,7 +17,9 @@ from egin_dgl.training.precise_bn import row_counts
 from egin_dgl.training.sklearn_fold import fit_sklearn_fold
 
 LARGE = 2**20  # nodes and edges of a training set that `auto` trains on all cores
-MIN_SHARE = 16  # graphs of a batch that are worth a rank
+MIN_SHARE = (
+    64  # graphs of a batch that are worth a rank: at 16 two ranks are no faster than one (benchmark.py ranks)
+)
 
 
 def pick_ranks(
