@@ -134,6 +134,7 @@ def test_run_resumes_after_the_disk_was_full(numbers, run_here, tmp_path):
     same_numbers(tmp_path / "whole", tmp_path / "kept")
 
 
+@pytest.mark.slow
 def test_workers_need_no_shared_memory(numbers, tmp_path):
     """256 KB of /dev/shm, less than the data: a container may have 64 MB, and sets are larger than that."""
     options = " ".join(seeded([*TINY, "dataset.graphs=2000", "trainer.epochs=1", "trainer.fold_workers=2"]))
@@ -145,6 +146,7 @@ def test_workers_need_no_shared_memory(numbers, tmp_path):
 ODD = "ä =,([{'#~ ${seed}${oc.env:HOME}\n"
 
 
+@pytest.mark.slow
 def test_run_resumes_in_a_directory_of_any_name(small_run, command, tmp_path):
     folder = shutil.copytree(small_run, tmp_path / ODD)
     shutil.rmtree(folder / "fold_01")

@@ -205,6 +205,7 @@ def test_search_without_a_validation_set_is_refused(refused, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_runs_started_together_have_different_directories(start, tmp_path):
     together = [start(*TWO_EPOCHS, "cv.fold=0", cwd=tmp_path) for _ in range(2)]
     assert [process.wait(timeout=240) for process in together] == [0, 0]

@@ -47,6 +47,7 @@ def python(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_every_model_trains_and_predicts(numbers, python):
     *trained, sentence = python("-c", EVERY_MODEL, *networks(), "ewl_kernel").splitlines()
     assert trained == [*networks(), "ewl_kernel"]

@@ -16,7 +16,6 @@ from omegaconf import DictConfig, OmegaConf
 from egin_dgl.cli.entrypoint import activate, exit_interrupted, exit_on_error
 from egin_dgl.errors import ConfigError, EginError, StorageError, escape_control, one_line
 from egin_dgl.files import write_text
-from egin_dgl.options import parse_bool
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
 from egin_dgl.training.parallel.signals import handle_signals
@@ -31,7 +30,7 @@ class Record(Callback):
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         run = RunDir(Path(config.hydra.run.dir))
-        if parse_bool(config.dry_run):
+        if is_dry_run(config):
             with exit_on_error():
                 print_run(config, run)
                 sys.exit()
@@ -44,10 +43,16 @@ class Record(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         with exit_on_error():
-            if parse_bool(config.dry_run):
+            if is_dry_run(config):
                 print_plan(config)
                 sys.exit()
             record_sweep(config)
+
+
+def is_dry_run(config: DictConfig) -> bool:
+    from egin_dgl.options import parse_bool  # imports pydantic
+
+    return bool(parse_bool(config.dry_run))
 
 
 def record_sweep(config: DictConfig) -> None:

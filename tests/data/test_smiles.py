@@ -183,8 +183,8 @@ def test_invalid_molecule_is_an_error_or_skipped(table):
     assert data.ids[-1] == "last" and len(data) == 5
     assert (
         "2 molecule(s) skipped: " in data.notes[0]
-        and "line 6: 'C1CC' is not a molecule" in data.notes[0]
-        and "line 8: 'xx' is not" in data.notes[0]
+        and "line 6: molecule 'odd': 'C1CC' is not a molecule" in data.notes[0]
+        and "line 8: molecule 'worse': 'xx' is not" in data.notes[0]
     )
 
 

@@ -138,7 +138,7 @@ def read_molecules(
         if not len(rows):
             raise DataError(f"{table.path} lists no molecule that can be read")
         examples = [
-            f"line {table.lines[row]}: {textwrap.shorten(reasons[row], 120)}"
+            f"line {table.lines[row]}: molecule {str(ids[row])[:40]!r}: {textwrap.shorten(reasons[row], 120)}"
             for row in np.flatnonzero(graph < 0)[:3]
         ]
         more = len(skipped) - len(examples)
