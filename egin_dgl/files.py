@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egin_dgl.errors import DataError, StorageError
+from egin_dgl.errors import ConfigError, DataError, StorageError
 
 if TYPE_CHECKING:  # slow to import
     from matplotlib.figure import Figure
@@ -134,3 +134,15 @@ def remove_temporary_files(folder: Path) -> None:
     for path in folder.iterdir() if folder.is_dir() else ():
         if TEMPORARY.fullmatch(path.name) and path.is_file():
             path.unlink(missing_ok=True)
+
+
+def check_links(path: Path) -> None:
+    """Refuse a directory with symbolic links that lead out of it, through which files elsewhere would be read or written."""
+    inside = path.resolve()
+    for place, directories, files in os.walk(path):
+        for name in (*directories, *files):
+            entry = Path(place, name)
+            if entry.is_symlink() and not entry.resolve().is_relative_to(inside):
+                raise ConfigError(
+                    f"{entry} is a link that leads out of the directory; if you trust its author, add trust=true"
+                )

@@ -26,10 +26,11 @@ from egin_dgl.evaluation.history import (
 )
 from egin_dgl.evaluation.metrics import METRICS
 from egin_dgl.evaluation.protocols import has_epochs
+from egin_dgl.files import check_links
 from egin_dgl.parallel import use_processes
 from egin_dgl.reporting.one_run.card import write_card
 from egin_dgl.runs.reader import Run, read_run
-from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.schemas import ConformalRecord, read_conformal
 from egin_dgl.runs.settings import RunSpec, Settings
 from egin_dgl.terminal import make_console

@@ -24,9 +24,9 @@ from egin_dgl.cli.refit import plan_refit, train_refit
 from egin_dgl.cli.sweep import run_in_sweep
 from egin_dgl.cli.validation import validate_recorded
 from egin_dgl.errors import ConfigError, escape_control
-from egin_dgl.files import storage_errors
+from egin_dgl.files import check_links, storage_errors
 from egin_dgl.reporting.many_runs.plan import PlannedJob, print_jobs, print_sweep
-from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.settings import RunSpec
 from egin_dgl.runs.sweep_dir import SweepDir
 from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget

@@ -17,13 +17,14 @@ from egin_dgl.data.targets import encoded_like
 from egin_dgl.data.vocabulary import Vocabulary
 from egin_dgl.errors import ConfigError, DataError, TrainingError
 from egin_dgl.evaluation.conformal import LEVEL, conformal_quantiles
+from egin_dgl.files import check_links
 from egin_dgl.inference.inputs import open_inputs
 from egin_dgl.inference.predictions import Predictions, add_columns, concat_frames
 from egin_dgl.inference.same_kind import check_same_kind
 from egin_dgl.inference.subgraphs import one_graph
 from egin_dgl.inference.trained_fold import TrainedFold, load_fold
 from egin_dgl.runs.reader import Run, choose_folds, read_run
-from egin_dgl.runs.run_dir import RunDir, check_links
+from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.schemas import ConformalRecord, read_conformal
 from egin_dgl.tasks import TASKS, Task
 

@@ -241,18 +241,6 @@ class RunDir:
         write_object(self.summary, summary | {"files": self.checksums()})
 
 
-def check_links(path: Path) -> None:
-    """Refuse a directory with symbolic links that lead out of it, through which files elsewhere would be read or written."""
-    inside = path.resolve()
-    for place, directories, files in os.walk(path):
-        for name in (*directories, *files):
-            entry = Path(place, name)
-            if entry.is_symlink() and not entry.resolve().is_relative_to(inside):
-                raise ConfigError(
-                    f"{entry} is a link that leads out of the directory; if you trust its author, add trust=true"
-                )
-
-
 def is_described(arithmetic: object) -> TypeGuard[dict]:
     """Return whether this is what `reproducibility.describe_arithmetic` returned."""
     return isinstance(arithmetic, dict) and {"processor", "capability", "flags"} <= arithmetic.keys()
