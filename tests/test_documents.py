@@ -183,7 +183,7 @@ def call_here(capsys, arguments, root, columns=None):
             else:
                 running.run_here(folder, *overrides)
         else:
-            patch.setattr(sys, "argv", arguments[1:])
+            patch.setattr(sys, "argv", [script, *(word for word in options if word != "reproducible=any")])
             patch.chdir(root)
             with suppress(SystemExit):
                 runpy.run_path(script, run_name="__main__")

@@ -133,7 +133,7 @@ def test_scrambled_bonds_are_found(run_here, tmp_path):
     dataset, found = bonds(), {}
     scrambled = [number for number in range(len(dataset)) if dataset.labels[number] == SCRAMBLED][:30]
     for model in ("egin", "egin_c", "egin_e", "gin"):
-        size = ("model.hidden_dim=32", "trainer.epochs=40", "cv.fold=[0,1]")
+        size = ("model.hidden_dim=32", "trainer.epochs=40", "cv.fold=0")
         run_here(tmp_path / model, "dataset=bonds", f"model={model}", *size)
         found[model], found["chance"] = precision(load_run(tmp_path / model), dataset, "occlusion", scrambled)
     text = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
