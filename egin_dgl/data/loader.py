@@ -171,18 +171,12 @@ class GraphLoader:
         return iter(self._batches)
 
     def shuffled(self, generator: torch.Generator, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
-        """One epoch in random order; of several ranks each has a share of every batch, which may be none of the last one."""
+        """One epoch in random order; of each batch every `ranks`-th graph from `rank` on, which may be none of the last one."""
         order = self.indices[torch.randperm(len(self.indices), generator=generator)]
         if ranks == 1:
             return batches(self.dataset, order, self.batch_size)
-        # Shares of equal sizes, as ranks wait for the slowest: graphs by their size, dealt 0 1 1 0 0 1 1 0 …
-        sizes = np.diff(self.dataset.node_rows.on_host) + np.diff(self.dataset.edge_rows.on_host)
-        number = np.arange(len(order))
-        order = order[np.lexsort((sizes[order], number // self.batch_size))]
-        turn, place = divmod(np.arange(self.batch_size), ranks)
-        dealt = np.where(turn % 2, ranks - 1 - place, place)
-        own = torch.from_numpy(dealt[number % self.batch_size] == rank)
-        share = batches(self.dataset, order[own], int((dealt == rank).sum()))
+        own = torch.arange(len(order)) % self.batch_size % ranks == rank
+        share = batches(self.dataset, order[own], len(range(rank, self.batch_size, ranks)))
         empty = Batch(Chunk(self.dataset, order[:0].to(self.dataset.labels.device), order[:0].numpy(), 1), 0)
         return islice(chain(share, repeat(empty)), len(self))
 
