@@ -52,6 +52,7 @@ def fail(capsys, monkeypatch, tmp_path):
         (["-m", "dataset=bonds", "model.num_layers=x"], r"the only job: model.num_layers must be .*no job"),
         (["=5"], r"'=5' names no option: write OPTION=VALUE"),
         (["model=5"], r"model must be one of .*egin, egin_c, egin_c_eps, egin_e.*, got '5'"),
+        (["hydra/launcher=0"], r"hydra/launcher must be .*, got '0'"),
         (["-m", "hydra/launcher=submitit_slurm"], r"hydra/launcher=submitit_slurm needs SLURM"),
     ],
 )

@@ -37,8 +37,9 @@ def check_overrides(arguments: Sequence[str]) -> None:
         choices = list_choices(group, conf_dir())
         if choices and option.startswith("~"):
             raise ConfigError(f"{group} is missing: choose one by {group}=NAME")
-        if choices and equals and not is_choice(override):
-            raise ConfigError(f"{group} must be one of {', '.join(choices)}, got {value!r}")
+        if (choices or group.startswith("hydra/")) and equals and not is_choice(override):
+            valid = f"one of {', '.join(choices)}" if choices else "a name"
+            raise ConfigError(f"{group} must be {valid}, got {value!r}")
         if option.lstrip("+").startswith("hydra.sweeper."):
             check_sweeper(option.lstrip("+"), parse_value(override))
     if "hydra/launcher=submitit_slurm" in arguments and shutil.which("srun") is None:
