@@ -12,21 +12,12 @@ from docgen.results import NAMES, PROTOCOLS, CellResult, export_runs, load_cells
 from docgen.results_figure import draw_results
 from docgen.results_page import Results
 from docgen.retrain import CANARIES, find_changed, load_canaries
+from results import RESULTS, SECTIONS
 from running import ROOT
 
 from egin_dgl.data.readers.search_path import find_raw
 from egin_dgl.errors import ConfigError, EginError
 from egin_dgl.reporting.many_runs.paper import PUBLISHED
-
-RESULTS = ROOT / "docs" / "results"
-SECTIONS = {
-    "overview": results_page.overview,
-    "claims": claims.claims,
-    "below": results_page.below_paper,
-    "cells": results_page.per_dataset,
-    "seeds": results_page.seeds,
-    "nested": results_page.nested,
-}
 
 
 @pytest.fixture(scope="module")
