@@ -12,7 +12,8 @@ class Offsets:
     """
 
     def __init__(self, offsets: Tensor):
-        self.on_device, self.on_host = offsets, offsets.cpu().numpy()
+        # A copy: sending the tensor to another process moves it to shared memory, and a view would point to what it left.
+        self.on_device, self.on_host = offsets, np.array(offsets.cpu())
 
     @property
     def sizes(self) -> Tensor:

@@ -1,11 +1,13 @@
 """Rows of different lengths in one flat array: the entries of any rows, in any order, as often as they are named."""
 
+from multiprocessing.reduction import ForkingPickler
+
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egin_dgl.data.ragged import gather_rows, offsets_of, row_positions
+from egin_dgl.data.ragged import Offsets, gather_rows, offsets_of, row_positions
 
 
 @given(st.data())
@@ -28,3 +30,10 @@ def test_rows_may_be_named_backwards_and_offsets_be_read_only(recwarn):
     offsets.flags.writeable = False
     assert gather_rows(offsets, np.arange(3)[::-1])[0].tolist() == [2, 0, 1]
     assert not recwarn.list
+
+
+def test_offsets_on_the_host_stay_when_the_dataset_is_sent_to_another_process():
+    offsets = Offsets(torch.arange(41))
+    ForkingPickler.dumps(offsets.on_device)  # moves the tensor to shared memory
+    reused = [torch.full((41,), -7) for _ in range(50)]
+    assert offsets.on_host.tolist() == offsets.on_device.tolist() == list(range(41)), len(reused)
