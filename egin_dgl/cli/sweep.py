@@ -18,6 +18,7 @@ from egin_dgl.errors import ConfigError, EginError, StorageError, escape_control
 from egin_dgl.files import write_text
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
+from egin_dgl.terminal import progress_bar
 from egin_dgl.training.parallel.signals import handle_signals
 
 log = logging.getLogger(__name__)
@@ -127,14 +128,17 @@ def expand_sweep(config: DictConfig) -> list[SweepJob]:
     hydra = config.hydra
     values = sweep_values(hydra.sweeper.params, hydra.overrides.task)
     jobs = []
-    for number, point in enumerate(itertools.product(*values)):
-        try:
-            jobs.append(compose_job(hydra, number, point))
-        except EginError as error:
-            varied = " ".join(word for word, each in zip(point, values, strict=True) if len(each) > 1)
-            job = f"job {number + 1} ({varied})" if varied else "the only job"
-            sentence = f"{job}: {one_line(error)}; no job was started"
-            raise ConfigError(sentence) from error
+    # Hydra takes a quarter of a second to compose one.
+    with progress_bar("jobs composed", math.prod(map(len, values))) as set_done:
+        for number, point in enumerate(itertools.product(*values)):
+            try:
+                jobs.append(compose_job(hydra, number, point))
+            except EginError as error:
+                varied = " ".join(word for word, each in zip(point, values, strict=True) if len(each) > 1)
+                job = f"job {number + 1} ({varied})" if varied else "the only job"
+                sentence = f"{job}: {one_line(error)}; no job was started"
+                raise ConfigError(sentence) from error
+            set_done(len(jobs))
     return jobs
 
 
