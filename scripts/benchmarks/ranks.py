@@ -29,6 +29,7 @@ from egin_dgl.training.parallel.processes import fold_worker_context
 from egin_dgl.training.parallel.rank_processes import process_group
 from egin_dgl.training.parallel.ranks import Ranks
 from egin_dgl.training.parallel.resources import cores
+from egin_dgl.training.parallel.shared_sum import SharedSum
 from egin_dgl.training.parallel.workers import one_thread
 from egin_dgl.training.train_epoch import TrainState, train_one_epoch
 
@@ -67,8 +68,9 @@ def time_ranks(lent: MmapDataset, batch_size: int, size: int) -> float:
     context = fold_worker_context()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
+        shared = SharedSum(directory / "gradients", size, context)
         processes = [
-            context.Process(target=time_rank, args=(lent, batch_size, Ranks(rank, size), directory))
+            context.Process(target=time_rank, args=(lent, batch_size, Ranks(rank, size, shared), directory))
             for rank in range(size)
         ]
         for process in processes:

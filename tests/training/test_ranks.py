@@ -25,17 +25,20 @@ from egin_dgl.training.parallel.processes import fold_worker_context
 from egin_dgl.training.parallel.rank_processes import process_group
 from egin_dgl.training.parallel.ranks import ONE_RANK, Ranks
 from egin_dgl.training.parallel.resources import CpuBudget
+from egin_dgl.training.parallel.shared_sum import SharedSum
 from egin_dgl.training.parallel.workers import train_folds
 from egin_dgl.training.train_epoch import TrainState, compute_gradients
 
 SPLIT = Split(np.arange(20), np.arange(20, 31), np.arange(31, 40))
 
 
-def on_ranks(function, size, directory):
+def on_ranks(function, size, directory, with_shared_memory=False):
     """Call function(ranks) in so many real processes; return what each of them returned."""
     context = fold_worker_context()
+    shared = SharedSum(directory / "gradients", size, context) if with_shared_memory else None
     processes = [
-        context.Process(target=call, args=(function, Ranks(rank, size), directory)) for rank in range(size)
+        context.Process(target=call, args=(function, Ranks(rank, size, shared), directory))
+        for rank in range(size)
     ]
     for process in processes:
         process.start()
@@ -99,10 +102,11 @@ def steps_of(ranks, data):
     return [step_of(ranks, data, task, fast, size) for task, fast in CASES for size in (7, 19)]
 
 
+@pytest.mark.parametrize("with_shared_memory", [True, False])
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_gradient_is_that_of_the_whole_batch(numbers, data, tmp_path, size):
+def test_gradient_is_that_of_the_whole_batch(numbers, data, tmp_path, size, with_shared_memory):
     expected = steps_of(ONE_RANK, data)
-    for found in on_ranks(partial(steps_of, data=data), size, tmp_path):
+    for found in on_ranks(partial(steps_of, data=data), size, tmp_path, with_shared_memory):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 
 

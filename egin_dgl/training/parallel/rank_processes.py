@@ -27,6 +27,7 @@ from egin_dgl.reproducibility import environment
 from egin_dgl.training.job import FoldJob, OnEpoch
 from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
 from egin_dgl.training.parallel.ranks import LostRank, Ranks, lost_ranks
+from egin_dgl.training.parallel.shared_sum import SharedSum
 from egin_dgl.training.parallel.signals import Interrupted, handle_signals_in_worker
 
 TIMEOUT = timedelta(minutes=30)  # for a rank that does not answer; one that has ended is noticed at once
@@ -42,14 +43,23 @@ def train_on_ranks(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, size:
     with mapped(dataset, job.folder.path.parent) as mmap_dataset:
         if _torchrun is not None:
             _torchrun.send(mmap_dataset, job)
-            return job.train(dataset, job_of_rank(job, 0, size, _torchrun.local_rank), on_epoch)
+            return job.train(dataset, job_of_rank(job, Ranks(0, size), _torchrun.local_rank), on_epoch)
         with tempfile.TemporaryDirectory() as directory:
             store = Path(directory) / "store"
-            followers = [start_follower(mmap_dataset, job, rank, size, store) for rank in range(1, size)]
+            shared = SharedSum(Path(directory) / "gradients", size, fold_worker_context())
+            followers = [
+                start_follower(mmap_dataset, job_of_rank(job, Ranks(rank, size, shared), rank), store)
+                for rank in range(1, size)
+            ]
+
+            def check() -> None:
+                if not all(follower.process.is_alive() for follower in followers):
+                    raise LostRank
+
             try:
                 for follower in followers:
                     follower.wait_until_ready()
-                first = job_of_rank(job, 0, size, 0)
+                first = job_of_rank(job, Ranks(0, size, shared, check), 0)
                 with process_group(first.ranks, store):
                     result = job.train(dataset, first, on_epoch)
                 for follower in followers:
@@ -62,10 +72,10 @@ def train_on_ranks(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch, size:
                     follower.process.kill()
 
 
-def job_of_rank(job: FoldJob, rank: int, size: int, local_rank: int) -> FoldJob:
+def job_of_rank(job: FoldJob, ranks: Ranks, local_rank: int) -> FoldJob:
     """The job of one rank, on a GPU of its own where folds train on GPUs."""
     device = torch.device("cuda", local_rank) if job.device.type == "cuda" else job.device
-    return replace(job, device=device, ranks=Ranks(rank, size))
+    return replace(job, device=device, ranks=ranks)
 
 
 @contextmanager
@@ -108,14 +118,13 @@ class Follower:
             return "killed, or out of memory?"
 
 
-def start_follower(dataset: MmapDataset, job: FoldJob, rank: int, size: int, store: Path) -> Follower:
+def start_follower(dataset: MmapDataset, job: FoldJob, store: Path) -> Follower:
     context = fold_worker_context()
     messages, theirs = context.Pipe(duplex=False)
-    arguments = (dataset, job_of_rank(job, rank, size, rank), store, theirs)
-    process = context.Process(target=follow_locally, args=arguments, daemon=True)  # type: ignore[attr-defined]
+    process = context.Process(target=follow_locally, args=(dataset, job, store, theirs), daemon=True)  # type: ignore[attr-defined]
     process.start()
     theirs.close()  # so that the end of the process ends the messages
-    return Follower(rank, process, messages)
+    return Follower(job.ranks.rank, process, messages)
 
 
 def describe_loss(followers: list[Follower], size: int) -> str:
@@ -169,7 +178,7 @@ class TorchrunRanks:
         with threadpool_limits(1):
             while fold := self.receive():
                 dataset, job = fold
-                own = job_of_rank(job, self.rank, self.size, self.local_rank)
+                own = job_of_rank(job, Ranks(self.rank, self.size), self.local_rank)
                 try:
                     job.train(dataset.open(), own, ignore_epoch)
                 except LostRank:

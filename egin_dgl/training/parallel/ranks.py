@@ -10,7 +10,7 @@ for shares of any sizes, missing labels and weighted classes: one all-reduce of 
 by the rows of the rank, as `DistributedDataParallel` does; statistics for evaluation are those of all ranks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from egin_dgl.data.dataset import Indices
 from egin_dgl.errors import TrainingError
+from egin_dgl.training.parallel.shared_sum import SharedSum
 
 
 class LostRank(TrainingError):
@@ -36,12 +37,18 @@ def lost_ranks() -> Iterator[None]:
         raise LostRank("another rank of the run ended (killed, or out of memory?)") from error
 
 
+def check_nothing() -> None:
+    """Ranks other than the first need not notice that one has ended: the first ends them."""
+
+
 @dataclass(frozen=True)
 class Ranks:
     """The ranks that train a fold, as seen by one of them; a single one communicates with nobody."""
 
     rank: int = 0
     size: int = 1
+    shared: SharedSum | None = None  # adds up gradients on the CPU, if all ranks are on this machine
+    check: Callable[[], None] = check_nothing  # raises if a rank has ended
 
     @property
     def is_first(self) -> bool:
@@ -103,7 +110,11 @@ class Ranks:
         if self.size == 1:
             return loss
         values = torch.cat([*(grad.flatten() for grad in grads), loss.reshape(1), loss.new_ones(1)])
-        self.sum(values.mul_(weight))
+        values.mul_(weight)
+        if self.shared and values.device.type == "cpu":
+            self.shared.add(values, self.rank, self.check)
+        else:
+            self.sum(values)
         values.div_(values[-1].clone().clamp_(min=torch.finfo(values.dtype).tiny))
         for grad, mean in zip(grads, values.split([*(grad.numel() for grad in grads), 2]), strict=False):
             grad.copy_(mean.view_as(grad))
