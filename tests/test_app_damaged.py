@@ -14,8 +14,10 @@ from egin_dgl.cli.splitting import make_splits
 from egin_dgl.errors import ConfigError, EginError, TrainingError
 from egin_dgl.reporting.many_runs.report import make_report
 from egin_dgl.runs.fold_dir import FoldDir
+from egin_dgl.runs.json_files import write_object
 from egin_dgl.runs.reader import find_runs
 from egin_dgl.runs.run_dir import RunDir
+from egin_dgl.runs.schemas import RunSummary, read_object
 from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
 from egin_dgl.training.job import FoldJob
 from egin_dgl.training.parallel.resources import CpuBudget
@@ -151,6 +153,15 @@ def test_entries_that_are_missing_or_of_another_type(small_run, name, tmp_path):
                 with pytest.raises(ConfigError, match="run.json: damaged"):
                     resume_here(folder)
             find_runs([folder])
+
+
+def test_unknown_metrics_in_a_summary_are_damage(small_run, tmp_path):
+    good = read_object(small_run / "summary.json", RunSummary)
+    path = tmp_path / "summary.json"
+    for changed in ({"metric": "x"}, {"metrics": good["metrics"] | {"x": good["metrics"]["accuracy"]}}):
+        write_object(path, good | changed)
+        with pytest.raises(ConfigError, match="damaged .*'x' is not a metric"):
+            read_object(path, RunSummary)
 
 
 def test_damaged_summary_history_and_removed_folds_are_made_again(small_run, tmp_path):

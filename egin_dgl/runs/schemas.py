@@ -23,6 +23,17 @@ def inside(name: str) -> str:
     return name
 
 
+def known_metric(name: str) -> str:
+    from egin_dgl.evaluation.metrics import METRICS  # imports torch
+
+    if name not in METRICS:
+        raise ValueError(f"{name!r} is not a metric")
+    return name
+
+
+MetricName: TypeAlias = Annotated[str, AfterValidator(known_metric)]
+
+
 @with_config(ConfigDict(strict=True, extra="allow"))
 class Entries(TypedDict):
     """Base of all: types are exact, further entries are kept."""
@@ -161,7 +172,7 @@ class Summary(Entries):
     device: str
     notes: list[str]
     folds: int
-    metrics: dict[str, MetricEntry]
+    metrics: dict[MetricName, MetricEntry]
     validation_score: Number
     conformal: NotRequired[Conformal | None]
     files: dict[str, int]  # checksum of each file that the run vouches for
@@ -182,8 +193,8 @@ class CrossValidation(Summary):
     k: int
     holdout: bool
     baseline: Number  # score of the best constant prediction
-    metric: str  # the monitored one, of protocols and validation_score
-    targets: NotRequired[dict[str, dict[str, MetricEntry]]]  # metrics of each of several targets
+    metric: MetricName  # the monitored one, of protocols and validation_score
+    targets: NotRequired[dict[str, dict[MetricName, MetricEntry]]]  # metrics of each of several targets
     chosen: NotRequired[list[Options]]
     calibration: CalibrationEntry | None
 
