@@ -1,9 +1,10 @@
 """Time and memory from a table of molecules to a trained epoch and to predictions: HIV (MoleculeNet), several times over.
 
-    python scripts/benchmark.py large_set [--path hiv.csv] [--copies 5] [--rows 0] [--features tu]
+    python scripts/benchmark.py large_set [--path hiv.csv] [--copies 5] [--rows 0] [--features tu] [--limit 1.5]
 
 The table is --path, or hiv.csv in the directory EGIN_MOLECULES; --rows takes its first rows only. Three commands run one after the
 other, with a cache of their own: the first epoch reads the molecules, the second finds them in the cache, then all are predicted.
+--limit adds a fourth, which trains from the cache with at most so many GB of memory per process (RLIMIT_DATA, without mapped files).
 Memory is that of all processes of a command together, without pages of mapped files, which the system takes back when it needs
 them; it is sampled four times a second.
 """
@@ -12,11 +13,13 @@ import argparse
 import csv
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from egin_dgl.reproducibility import processor_name
@@ -56,11 +59,17 @@ def anonymous_bytes(pid: int) -> int:
     return 1024 * int(found[1]) if found else 0
 
 
-def measure(command: list[str], environment: dict[str, str]) -> tuple[float, int]:
-    """Seconds of a command, and the most memory that it and its processes had."""
+def measure(command: list[str], environment: dict[str, str], limit: int) -> tuple[float, int]:
+    """Seconds of a command, and the most memory that it and its processes had, each with at most `limit` bytes of data."""
     start, most = time.perf_counter(), 0
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_DATA, (limit, limit)),
+        )
         while process.poll() is None:
             most = max(most, sum(map(anonymous_bytes, descendants(process.pid))))
             time.sleep(0.25)
@@ -76,6 +85,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--target", default="active", help="column of the table")
     parser.add_argument("--copies", type=int, default=5, help="of the table")
     parser.add_argument("--rows", type=int, default=0, help="of the table to take; 0: all")
+    parser.add_argument("--limit", type=float, help="GB of memory per process of a fourth command")
     parser.add_argument("--features", choices=("tu", "rich"), default="tu")
     return parser.parse_args(arguments)
 
@@ -100,8 +110,13 @@ def main(words: list[str]) -> None:
             f"{molecules:,} molecules, features={options.features}; {processor_name()}, {len(cores())} cores\n"
         )
         print("| command | seconds | memory, GB |\n|---|---|---|")
+        limits = dict.fromkeys(commands, resource.RLIM_INFINITY)
+        if options.limit:
+            title = f"train an epoch, from the cache, at most {options.limit:g} GB per process"
+            commands[title] = [*train, f"hydra.run.dir={directory / 'limited'}"]
+            limits[title] = int(options.limit * 1e9)
         for title, command in commands.items():
-            seconds, most = measure(command, environment)
+            seconds, most = measure(command, environment, limits[title])
             print(f"| {title} | {seconds:.0f} | {most / 1e9:.1f} |", flush=True)
         size = sum(file.stat().st_size for file in (directory / "cache").rglob("*") if file.is_file())
         print(f"\nThe cache has {size / 1e9:.1f} GB.")
