@@ -37,6 +37,7 @@ def own_cache(tmp_path_factory):
 
 def test_own_graphs_page_runs(run_here, tmp_path, monkeypatch, capsys):
     """Every program and command, training for one epoch of one fold."""
+    pytest.importorskip("dgl", reason="DGL is not installed")
     monkeypatch.chdir(tmp_path)
     commands, _ = follow("docs/own-graphs.md", tmp_path, run_here)
     assert commands >= 11

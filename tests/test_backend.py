@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from running import ROOT, SCRIPT
 
 
@@ -36,6 +37,7 @@ def test_damaged_installation_is_reported_once_and_training_continues_without_dg
 
 
 def test_import_prints_nothing_and_writes_nothing_to_home(tmp_path):
+    pytest.importorskip("dgl", reason="DGL is not installed")
     environment = {key: value for key, value in os.environ.items() if key != "DGLBACKEND"} | {
         "HOME": str(tmp_path)
     }

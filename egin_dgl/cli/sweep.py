@@ -18,7 +18,6 @@ from egin_dgl.errors import ConfigError, EginError, StorageError, escape_control
 from egin_dgl.files import write_text
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir, SweepJob, SweepRecord
-from egin_dgl.terminal import progress_bar
 from egin_dgl.training.parallel.signals import handle_signals
 
 log = logging.getLogger(__name__)
@@ -125,6 +124,8 @@ def search_value(summary: dict) -> float | None:
 
 def expand_sweep(config: DictConfig) -> list[SweepJob]:
     """Compose and validate every point of a grid sweep; a point that cannot run is an error."""
+    from egin_dgl.terminal import progress_bar  # imports rich
+
     hydra = config.hydra
     values = sweep_values(hydra.sweeper.params, hydra.overrides.task)
     jobs = []

@@ -11,13 +11,17 @@ from egin_dgl.errors import ConfigError
 
 def unpack(dataset, index):
     """Node labels and, per node, its (bond, neighbour) pairs, as plain Python."""
-    graph, label = dataset[index]
-    labels = graph.ndata["feat"].argmax(1).tolist()
+    nodes, edges = (
+        slice(*offsets[index : index + 2].tolist())
+        for offsets in (dataset.node_offsets, dataset.edge_offsets)
+    )
+    labels = dataset.node_feats[nodes].argmax(1).tolist()
     neighbours = defaultdict(list)
-    bond_kinds = graph.edata["feat"].argmax(1).tolist()
-    for u, v, bond in zip(*(ends.tolist() for ends in graph.edges()), bond_kinds, strict=True):
+    bond_kinds = dataset.edge_feats[edges].argmax(1).tolist()
+    ends = ((each[edges] - nodes.start).tolist() for each in (dataset.src, dataset.dst))
+    for u, v, bond in zip(*ends, bond_kinds, strict=True):
         neighbours[v].append((bond, u))
-    return label.item(), labels, neighbours
+    return dataset.labels[index].item(), labels, neighbours
 
 
 def histogram(labels, neighbours, depth, edges):
