@@ -6,6 +6,7 @@
     python scripts/benchmark.py arithmetic   # training under reproducible=avx2 and any
     python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
     python scripts/benchmark.py ranks        # the steps of an epoch by two ranks, beside one process
+    python scripts/benchmark.py reading      # from SMILES to tensors, beside RDKit's parser
     python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL
     python scripts/benchmark.py large_set    # time and memory from 210,000 molecules to an epoch and to predictions
     python scripts/benchmark.py molecules    # molecules against chemprop: scores and CPU time
@@ -27,6 +28,7 @@ NAMES = (
     "arithmetic",
     "growth",
     "ranks",
+    "reading",
     "refinement",
     "large_set",
     "molecules",

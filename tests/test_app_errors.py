@@ -44,7 +44,10 @@ def fail(capsys, monkeypatch, tmp_path):
         (["seed.x=3"], r"there is no option 'seed.x'$"),
         (["cv=nested", "cv.grid={nothing: 1}"], r"Could not override 'cv.grid'"),
         (["dataset=tu"], r"Missing mandatory value: dataset.name"),
-        (["dataset=bonds", "model.dropout=nan"], r"model.dropout must be a finite number, got nan"),
+        (
+            ["dataset=bonds", "model.dropout=nan"],
+            r"model.dropout must be a finite number or be 'auto', got nan",
+        ),
         (["cv=paper", "dataset=bonds", "trainer.patience=3"], r"trainer.patience needs a validation"),
         (["dataset=bonds", "~model"], r"model is missing: choose one by model=NAME"),
         (["tr{ainer.epochs=3"], r"'tr\{ainer.epochs=3' is not OPTION=VALUE: quote special characters"),

@@ -1,6 +1,7 @@
 """From a stack of layers to logits."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,9 @@ from egin_dgl.layers.mlp import Norm, linear, make_norm
 from egin_dgl.layers.readout import Readout, make_readout
 from egin_dgl.models.model import GraphModel
 from egin_dgl.options import Fraction, NumLayers, Width
+
+# Of logits, by task. Dropped parts of a logit leave the class that has the larger rest; those of a number make it another one.
+AUTO_DROPOUT = {"multiclass": 0.5, "multilabel": 0.5, "regression": 0.0}
 
 
 class GraphClassifier(GraphModel):
@@ -25,7 +29,7 @@ class GraphClassifier(GraphModel):
         info: sizes of the data (node_dim, edge_dim, classes).
         convs: layers called as ``conv(graph, h, e)``; the first takes node_dim features, all return hidden_dim.
         hidden_dim: features of a node after each layer.
-        dropout: probability of dropping a logit of a depth. Default: 0.5.
+        dropout: probability of dropping a logit of a depth; "auto": 0.5, 0 for regression. Default: "auto".
         norm: batch, layer or none, between layers. Default: batch.
         readout: sum, mean or max over the nodes of a graph. Default: sum.
         scale_by_size: s = 1 / (median size of a training graph) for sums, instead of 1. A constant factor keeps what a sum can
@@ -46,7 +50,7 @@ class GraphClassifier(GraphModel):
         info: DatasetInfo,
         convs: Sequence[nn.Module],
         hidden_dim: int,
-        dropout: Fraction = 0.5,
+        dropout: Fraction | Literal["auto"] = "auto",
         norm: Norm = "batch",
         readout: Readout = "sum",
         scale_by_size: bool = False,
@@ -58,7 +62,7 @@ class GraphClassifier(GraphModel):
         self.heads = nn.ModuleList(
             linear(dim, info.outputs) for dim in [info.node_dim] + [hidden_dim] * len(convs)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(AUTO_DROPOUT[info.task] if dropout == "auto" else dropout)
         sizes = info.size_percentiles
         self.scale = 1 / max(1, sizes[50]) if scale_by_size and readout == "sum" and sizes else 1.0
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from egin_dgl.data import load_tu
+from egin_dgl.data.dataset import DatasetInfo
 from egin_dgl.data.loader import assemble
 from egin_dgl.models import EGIN, EGINC, EGINE, EGINM
 
@@ -60,3 +61,10 @@ def test_invalid_values_are_rejected(mutag):
         EGIN(mutag.info, num_layers=0)
     with pytest.raises(ValueError, match="readout must be one of"):
         EGIN(mutag.info, readout="add")
+
+
+@pytest.mark.parametrize(("task", "dropout"), [("multiclass", 0.5), ("multilabel", 0.5), ("regression", 0.0)])
+def test_dropout_of_logits_follows_the_task_unless_it_is_given(task, dropout):
+    info = DatasetInfo(3, 2, classes=2 * (task == "multiclass"), task=task, target_names=("y",))
+    assert EGINE(info).dropout.p == dropout
+    assert EGINE(info, dropout=0.2).dropout.p == 0.2

@@ -43,6 +43,8 @@ def test_curves_mark_the_chosen_epochs_and_use_percent():
     note = figure.get_supxlabel()
     assert "with dropout" in note and "without EMA weights" in note
     assert "EMA" not in curves_figure([history()], "a run", {}, [4]).get_supxlabel()
+    automatic = curves_figure([history()], "a run", {"model": {"dropout": "auto"}}, [4]).get_supxlabel()
+    assert "with dropout (unless the target is a number)" in automatic
     error = curves_figure([history("rmse")], "a run", {}, [4]).axes[1]
     assert error.get_ylabel() == "rmse (smaller is better)" and "%" not in "".join(tick_labels(error.yaxis))
 

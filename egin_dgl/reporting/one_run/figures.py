@@ -93,8 +93,10 @@ def training_note(settings: Mapping) -> str:
     """Why training scores may be below those of validation."""
     model, trainer = settings.get("model", {}), settings.get("trainer", {})
     reasons = ["while the weights change"]
-    if any(model.get(name) for name in ("dropout", "mlp_dropout")):
+    if model.get("mlp_dropout") or model.get("dropout") not in (None, 0, "auto"):
         reasons.append("with dropout")
+    elif model.get("dropout") == "auto":
+        reasons.append("with dropout (unless the target is a number)")
     if trainer.get("ema_decay") is not None:
         reasons.append("without EMA weights")
     return f"training curves are of the training steps, {' and '.join(reasons)}, and may be worse than the others"
