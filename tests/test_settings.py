@@ -1,5 +1,7 @@
 """Settings: messages about invalid values, classes of the user, and the settings of a run directory."""
 
+from pathlib import Path
+
 import pytest
 import torch
 import yaml
@@ -11,7 +13,7 @@ from torch import nn
 from egin_dgl.cli import error_messages
 from egin_dgl.cli.error_messages import check_overrides, explain
 from egin_dgl.cli.experiment import build, make_experiment
-from egin_dgl.cli.validation import validate_settings
+from egin_dgl.cli.validation import imports_from, validate_settings
 from egin_dgl.errors import ConfigError
 
 
@@ -182,3 +184,11 @@ def test_the_name_of_a_dataset_is_not_a_path(dataset):
     for name in ("../../../x", "..", "a/b"):
         with pytest.raises(ConfigError, match="^dataset.name must be a name without a path, got"):
             settings_of(f"dataset={dataset}", *path, f"dataset.name={name}")
+
+
+def test_modules_in_the_working_directory_are_imported_before_python_3_11(tmp_path, monkeypatch):
+    (tmp_path / "run" / "0").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "run" / "0")
+    for directory in (Path(), Path(".."), tmp_path / "run"):
+        assert imports_from(directory, (3, 10)) and not imports_from(directory, (3, 11))
+    assert not imports_from(tmp_path / "other", (3, 10))

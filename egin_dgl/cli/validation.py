@@ -6,6 +6,7 @@ classes of `egin_dgl.training.options`.
 
 import pydoc
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -143,8 +144,17 @@ def validate_recorded(spec: RunSpec, directory: Path, trust: bool, config_dir: P
     """The record of a directory with validated settings; `config_dir` must be given if the recorded command had one."""
     if spec.config_dir is not None and config_dir is None:
         raise ConfigError(f"{directory} was started with --config-dir {spec.config_dir}; give that again")
+    if imports_from(directory) and not trust:
+        raise ConfigError(
+            f"Python 3.10 would import modules from {directory}, the working directory: start from another one"
+        )
     try:
         return replace(spec, settings=validate_settings(spec.settings, trust))
     except ConfigError as error:
         hint = "" if trust else "; if you trust the author of the directory, add trust=true"
         raise ConfigError(f"{directory}: {error}{hint}") from error
+
+
+def imports_from(directory: Path, version: tuple[int, ...] = sys.version_info[:2]) -> bool:
+    """Whether processes that are started now look for modules in a directory: before Python 3.11 in the working directory."""
+    return version < (3, 11) and Path.cwd().is_relative_to(directory.resolve())

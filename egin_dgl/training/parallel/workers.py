@@ -24,7 +24,7 @@ from egin_dgl.evaluation.history import FoldResult
 from egin_dgl.parallel import Processes
 from egin_dgl.reproducibility import THREADS, environment
 from egin_dgl.training.job import FoldJob, OnEpoch
-from egin_dgl.training.parallel.processes import exit_with_parent, fold_worker_context
+from egin_dgl.training.parallel.processes import HAS_FORKSERVER, exit_with_parent, fold_worker_context
 from egin_dgl.training.parallel.rank_processes import train_on_ranks
 from egin_dgl.training.parallel.resources import CpuBudget, core_slot
 from egin_dgl.training.parallel.signals import GRACE, Interrupted, handle_signals_in_worker
@@ -114,8 +114,8 @@ def initialize_worker(mmap_dataset: MmapDataset, events, budget: CpuBudget) -> N
 
 
 def chunk_processes(workers: int) -> Processes:
-    """Processes of one thread each, for `map_chunks`."""
-    return Processes(workers, fold_worker_context, initialize_chunk_worker)
+    """Processes of one thread each, for `map_chunks`; none without a forkserver, as they would import from the current directory."""
+    return Processes(workers if HAS_FORKSERVER else 1, fold_worker_context, initialize_chunk_worker)
 
 
 def initialize_chunk_worker() -> None:
