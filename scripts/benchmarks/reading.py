@@ -43,7 +43,7 @@ def main(words: list[str]) -> None:
     for smiles in frame["smiles"]:
         Chem.MolFromSmiles(smiles)
     parsing = len(frame) / (time.process_time() - start)
-    print(f"{len(frame):,} molecules of {options.path.name}; {processor_name()}, {len(cores())} cores")
+    print(f"{len(frame):,} molecules; {processor_name()}, {len(cores())} cores")
     print(f"RDKit's parser alone: {parsing:,.0f} molecules per second of one core\n")
     print(
         "| features | per second of one core | of the parser's rate, % | per second, all cores |\n|---|---:|---:|---:|"
