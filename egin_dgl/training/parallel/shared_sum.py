@@ -32,10 +32,11 @@ class SharedSum:
         self.written = [[context.Semaphore(0) for _ in range(size)] for _ in range(2)]
 
     def add(self, values: Tensor, rank: int, check: Callable[[], None]) -> Tensor:
-        """The sum over ranks, in place: (n,) float32, with the same n in every call. `check` raises if a rank has ended."""
+        """The sum over ranks, in place: (n,), with the same n in every call. `check` raises if a rank has ended."""
         if self.rows is None:
             shape = 2, self.size, len(values)
-            self.rows = torch.from_file(str(self.path), shared=True, size=math.prod(shape)).view(shape)
+            flat = torch.from_file(str(self.path), shared=True, size=math.prod(shape), dtype=values.dtype)
+            self.rows = flat.view(shape)
         turn, self.calls = self.calls % 2, self.calls + 1
         self.rows[turn, rank] = values
         for _ in range(self.size - 1):
