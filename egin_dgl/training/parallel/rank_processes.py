@@ -4,8 +4,10 @@ The first rank runs the app. The others wait for a fold, train their share of it
 """
 
 import os
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -224,5 +226,10 @@ def exiting_quietly() -> Iterator[None]:
     """Exit where another rank has ended or a signal has arrived, which the first rank reports."""
     try:
         yield
-    except (LostRank, Interrupted):
+    except LostRank:
+        # torchrun ends all ranks when it sees one end: the first, which may have an error to print, must not be second.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        time.sleep(EXIT_SECONDS)
+        os._exit(1)
+    except Interrupted:
         os._exit(1)
