@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from egin_dgl.cli.config_dirs import split_config_dir
+import yaml
+
+from egin_dgl.cli.config_dirs import conf_dir, split_config_dir
 from egin_dgl.errors import ConfigError
 from egin_dgl.runs.run_dir import RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
@@ -89,10 +91,15 @@ def continue_search(arguments: TrainArguments) -> list[str]:
 
 
 def requested_arithmetic(arguments: Sequence[str]) -> str | None:
-    """Return `reproducible` as the command or the directory it continues has it, without importing torch."""
+    """Return `reproducible` as the command, its experiment or the directory it continues has it, without importing torch.
+
+    A sweep then starts in this arithmetic, instead of every job in a process of its own.
+    """
     path = find_directory(arguments, "resume") or find_directory(arguments, "run")
     if path is None:
-        return last_value(arguments, "reproducible")
+        file = conf_dir() / "experiment" / f"{last_value(arguments, 'experiment')}.yaml"
+        shipped = yaml.safe_load(file.read_bytes()).get("reproducible") if file.is_file() else None
+        return last_value(arguments, "reproducible") or shipped
     file = SweepDir(path).sweep_json if SweepDir(path).exists else RunDir(path).run_json
     try:
         content = json.loads(file.read_bytes())
