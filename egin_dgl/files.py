@@ -105,9 +105,7 @@ def save_figure(stem: Path, figure: "Figure") -> Path:
             path = stem.with_name(f"{stem.name}.{kind}")
             with atomic_path(path) as temporary:
                 figure.savefig(temporary, format=kind, **options)
-            figure.set_layout_engine(
-                "none"
-            )  # the layout is the same: to compute it takes longer than to draw
+            figure.set_layout_engine(None)  # the layout stays: to compute it takes longer than to draw
     return path
 
 

@@ -5,6 +5,7 @@
     python scripts/benchmark.py cross_validation   # whole ten-fold cross-validations against PyG
     python scripts/benchmark.py arithmetic   # training under reproducible=avx2 and any
     python scripts/benchmark.py growth       # how time and memory of a step grow, and what a large set takes
+    python scripts/benchmark.py epochs       # whole epochs of 42,000 molecules against PyG, evaluation included
     python scripts/benchmark.py ranks        # the steps of an epoch by two ranks, beside one process
     python scripts/benchmark.py reading      # from SMILES to tensors, beside RDKit's parser
     python scripts/benchmark.py refinement   # colour refinement against networkx and GraKeL
@@ -27,6 +28,7 @@ NAMES = (
     "cross_validation",
     "arithmetic",
     "growth",
+    "epochs",
     "ranks",
     "reading",
     "refinement",

@@ -39,7 +39,7 @@ def test_yes_and_no_are_booleans(text, value):
         (["model._partial_=1"], "model._partial_ must be true or false, got 1"),
         (
             ["+optimizer.betas=[0.9,1]"],
-            "optimizer.betas must be less than 1, got \[0.9, 1\]",
+            r"optimizer.betas must be less than 1, got \[0.9, 1\]",
         ),
         (["model=dgcnn", "model.conv_dims=[1]"], "model.conv_dims must have at least 2 items"),
         (["trainer.ema_decay=1"], r"trainer.ema_decay must be less than 1, got 1$"),

@@ -78,12 +78,16 @@ class DGL(Stack):
         return self.run(graph.ndata["feat"], lambda conv, h: conv(graph, h, e), lambda h: self.pool(graph, h))
 
 
-def pyg_batches(dataset: GraphDataset, batch_size: int) -> Iterator:
+def pyg_graphs(dataset: GraphDataset) -> list[Data]:
     graphs = []
     for graph, label in (dataset[i] for i in range(len(dataset))):
         edges = torch.stack(graph.edges())
         graphs.append(Data(graph.ndata["feat"], edges, graph.edata["feat"], y=label.view(1)))
-    loader = DataLoader(graphs, batch_size, shuffle=True, drop_last=True)
+    return graphs
+
+
+def pyg_batches(dataset: GraphDataset, batch_size: int) -> Iterator:
+    loader = DataLoader(pyg_graphs(dataset), batch_size, shuffle=True, drop_last=True)
     while True:
         for batch in loader:
             yield batch, batch.y

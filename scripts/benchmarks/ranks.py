@@ -80,6 +80,12 @@ def time_ranks(lent: MmapDataset, batch_size: int, size: int) -> float:
         return float((directory / "seconds").read_text())
 
 
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """The options that `load` reads."""
+    parser.add_argument("--path", help="table with the columns smiles and active")
+    parser.add_argument("--bonds", type=int, help="graphs of `bonds` to take instead of molecules")
+
+
 def load(options: argparse.Namespace) -> GraphDataset:
     if options.bonds:
         return bonds(graphs=options.bonds)
@@ -93,8 +99,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--path", help="table with the columns smiles and active")
-    parser.add_argument("--bonds", type=int, help="graphs of `bonds` to take instead of molecules")
+    add_dataset(parser)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--batch-sizes", default="256,32")
     parser.add_argument("--turns", type=int, default=3)
