@@ -5,7 +5,7 @@
 The table of molecules is --path, or hiv.csv in the directory EGIN_MOLECULES; --bonds 2000 takes as many graphs of `bonds` instead. 80 % of
 the graphs are trained on, 10 % each are validation and test set. An epoch of ours is its steps, precise BatchNorm statistics of the
 training set, and all metrics of both other sets; one of PyG is its loader's batches, Adam, and a pass over both other sets. CPU seconds of one
-thread; the first epoch, in which constants of the dataset are computed, is told apart.
+thread; the evaluation of the first epoch, in which constants of the dataset are computed, has a column of its own.
 """
 
 import argparse
