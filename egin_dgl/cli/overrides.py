@@ -97,8 +97,10 @@ def requested_arithmetic(arguments: Sequence[str]) -> str | None:
     """
     path = find_directory(arguments, "resume") or find_directory(arguments, "run")
     if path is None:
-        file = conf_dir() / "experiment" / f"{last_value(arguments, 'experiment')}.yaml"
-        shipped = yaml.safe_load(file.read_bytes()).get("reproducible") if file.is_file() else None
+        experiment = conf_dir() / "experiment" / f"{last_value(arguments, 'experiment')}.yaml"
+        # os.path.isfile is False for a name that is too long, where Path.is_file raises an error.
+        is_shipped = os.path.isfile(experiment)
+        shipped = yaml.safe_load(experiment.read_bytes()).get("reproducible") if is_shipped else None
         return last_value(arguments, "reproducible") or shipped
     file = SweepDir(path).sweep_json if SweepDir(path).exists else RunDir(path).run_json
     try:

@@ -44,7 +44,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
 
     # Set up.
     dataset, make_model, metadata = prepare_data(dataset, job)
-    generator = seed_torch(job.seed, job.fold, 0)
+    generator = seed_torch(job.device, job.seed, job.fold, 0)
     model = check_network(make_model(dataset.info)).to(job.device)
     ranks.broadcast_weights(model)
     state = TrainState.create(model, recipe)
@@ -63,7 +63,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
         # Epochs.
         while not is_finished(history, options):
             epoch, start, lr = len(history) + 1, time.perf_counter(), state.optimizer.param_groups[0]["lr"]
-            generator = seed_torch(job.seed, job.fold, epoch, rank=ranks.rank)
+            generator = seed_torch(job.device, job.seed, job.fold, epoch, rank=ranks.rank)
             batches = loader.shuffled(generator, ranks.rank, ranks.size)
             train = train_one_epoch(state, batches, epoch, len(loader), options, task, ranks)
             ranks.average_bn_stats(model)
@@ -170,15 +170,15 @@ def prepare_data(dataset: GraphDataset, job: FoldJob) -> tuple[GraphDataset, Mak
     return dataset.to(job.device), make_model, metadata
 
 
-def seed_torch(*keys: int, rank: int = 0) -> torch.Generator:
-    """Seed torch (weights, dropout) by (run seed, fold, epoch), so that checkpoints need no generator state.
+def seed_torch(device: torch.device, *keys: int, rank: int = 0) -> torch.Generator:
+    """Seed torch (weights, dropout) on the CPU and on `device` by (run seed, fold, epoch), so that checkpoints need no generator state.
 
     Returns a CPU generator (shuffling) of the same seed on all ranks, whose dropout differs.
     """
     seed = int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0]) >> 1
-    # Without a GPU `torch.manual_seed` formats the stack of every call, for one that may be initialized later: 4 ms.
-    has_gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
-    (torch.manual_seed if has_gpu else torch.default_generator.manual_seed)(seed + rank)
+    # `torch.manual_seed` seeds every kind of device. Without a GPU it formats the stack of every call, which takes 4 ms.
+    seed_devices = torch.default_generator.manual_seed if device.type == "cpu" else torch.manual_seed
+    seed_devices(seed + rank)
     return torch.Generator().manual_seed(seed)
 
 

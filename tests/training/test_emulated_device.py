@@ -42,7 +42,7 @@ def no_waiting():
 def train_and_use(option, device, options, watch):
     """Everything that touches the device, as numbers: an epoch, its evaluation, predictions and an explanation."""
     dataset = DATA.to(device)
-    generator, cfg = seed_torch(0), composed(option).copy()
+    generator, cfg = seed_torch(torch.device(device), 0), composed(option).copy()
     model = instantiate(cfg, **{key: value for key, value in SIZES.items() if key in cfg})(dataset.info)
     scheduler = partial(torch.optim.lr_scheduler.StepLR, step_size=1)
     recipe = Recipe(model, partial(torch.optim.Adam, lr=0.01), scheduler, options, {})
@@ -50,7 +50,7 @@ def train_and_use(option, device, options, watch):
     loader = GraphLoader(dataset, SPLIT.train, options.batch_size)
     task = Multiclass.fit(dataset.labels[: len(SPLIT.train)], dataset.info, balanced=True)
     evaluator = Evaluator(dataset, SPLIT, options, task, generator, use_test=True)
-    first, *others = loader.shuffled(seed_torch(1))
+    first, *others = loader.shuffled(seed_torch(torch.device(device), 1))
     train_one_epoch(state, [first], 1, 1, options, task)  # the first step makes the constants of the dataset
     with watch():
         trained = train_one_epoch(state, others, 2, len(others), options, task)

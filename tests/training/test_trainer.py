@@ -245,7 +245,7 @@ def test_gradients_are_clipped(data, make_job):
 
 
 def first_weights(data, job):
-    seed_torch(job.seed, job.fold, 0)
+    seed_torch(job.device, job.seed, job.fold, 0)
     return [parameter.detach().clone() for parameter in job.recipe.make_model(data.info).parameters()]
 
 

@@ -227,7 +227,7 @@ def exiting_quietly() -> Iterator[None]:
     try:
         yield
     except LostRank:
-        # torchrun ends all ranks when it sees one end: the first, which may have an error to print, must not be second.
+        # torchrun ends all ranks as soon as one has ended; the first rank may still have an error to print.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         time.sleep(EXIT_SECONDS)
         os._exit(1)
