@@ -31,11 +31,12 @@ class ModelEma:
     """
 
     def __init__(self, model: nn.Module, parameters: FlatParameters, decay: float | None, precise_bn: bool):
-        self.source, self.source_parameters = model, parameters
+        self.source_parameters = parameters
         self.decay, self.precise_bn = decay, precise_bn
         self.steps = 0
-        self.model = copy.deepcopy(model)
+        self.model = copy.deepcopy(model).eval()
         self.parameters = FlatParameters(self.model)
+        self.buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
 
     @torch.no_grad()
     def update(self) -> None:
@@ -53,9 +54,9 @@ class ModelEma:
         """The model to evaluate, in evaluation mode, with the running statistics of training."""
         if self.decay is None:
             self.move_towards_source(1.0)
-        for buffer, current in zip(self.model.buffers(), self.source.buffers(), strict=True):
+        for buffer, current in self.buffers:
             buffer.copy_(current)
-        return self.model.eval()
+        return self.model
 
     def update_bn(
         self, batches: Batches, call: Callable, share_moments: ShareMoments = own_moments

@@ -39,6 +39,7 @@ class TrainState:
     scheduler: LRScheduler
     scaler: GradScaler
     ema: ModelEma
+    fast_step: TrainStep | None  # of the accelerated path, made once: inspecting a model takes time
 
     @classmethod
     def create(cls, model: nn.Module, recipe: Recipe) -> "TrainState":
@@ -54,7 +55,8 @@ class TrainState:
         # fp16 gradients underflow without loss scaling; a disabled scaler does nothing.
         scaler = GradScaler(enabled=options.precision == "fp16")
         ema = ModelEma(model, parameters, options.ema_decay, precise_bn=options.bn_statistics != "running")
-        return cls(model, parameters, optimizer, scheduler, scaler, ema)
+        fast_step = make_train_step(model.train(), options.fast) if options.precision == "fp32" else None
+        return cls(model, parameters, optimizer, scheduler, scaler, ema, fast_step)
 
     def state_dict(self) -> dict[str, dict]:
         return {name: getattr(self, name).state_dict() for name in SAVED}
@@ -92,7 +94,6 @@ def train_one_epoch(
 ) -> TrainMetrics:
     """Take one optimizer step for each of `steps` batches; epochs count from 1. Of several ranks each has its share of a batch."""
     state.model.train()
-    fast_step = make_train_step(state.model, options.fast) if options.precision == "fp32" else None
     losses, outputs, labels, norms = [], [], [], []
     base_rates = [group["lr"] for group in state.optimizer.param_groups]
     warmup_steps = options.warmup_epochs * steps
@@ -100,7 +101,7 @@ def train_one_epoch(
         if step <= warmup_steps:
             set_learning_rates(state.optimizer, [rate * (step / warmup_steps) for rate in base_rates])
         state.parameters.zero_grad()
-        loss, found = compute_gradients(state, batch, options, task, fast_step)
+        loss, found = compute_gradients(state, batch, options, task)
         if ranks.size > 1:
             weight = task.loss_weight(batch.labels, batch.weights)
             loss = ranks.average_gradients(state.parameters.grads, loss, weight)
@@ -126,18 +127,14 @@ def train_one_epoch(
 
 
 def compute_gradients(
-    state: TrainState,
-    batch: Batch,
-    options: TrainerOptions,
-    task: Task,
-    fast_step: TrainStep | None,
+    state: TrainState, batch: Batch, options: TrainerOptions, task: Task
 ) -> tuple[Tensor, Tensor]:
     """Add the gradients of a batch to those of the parameters; return its loss and the model's outputs."""
     if not len(batch.labels):
         device = batch.labels.device
         return torch.zeros((), device=device), torch.zeros(0, batch.chunk.dataset.info.outputs, device=device)
     loss_fn = partial(loss_with_gradient, task, labels=batch.labels, weights=batch.weights)
-    if fast_step and (result := fast_step(batch, loss_fn)):
+    if state.fast_step and (result := state.fast_step(batch, loss_fn)):
         return result
     outputs = compute_logits(state.model, batch, options)
     loss = task.loss(outputs, batch.labels, True, batch.weights)

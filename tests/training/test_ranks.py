@@ -79,7 +79,7 @@ def step_of(ranks, data, task, fast, batch_size):
     *_, batch = GraphLoader(data, range(20), batch_size).shuffled(
         torch.Generator().manual_seed(1), ranks.rank, ranks.size
     )
-    loss, _ = compute_gradients(state, batch, TrainerOptions(fast=fast), fitted, None)
+    loss, _ = compute_gradients(state, batch, TrainerOptions(fast=fast), fitted)
     if ranks.size > 1:
         weight = fitted.loss_weight(batch.labels, batch.weights)
         loss = ranks.average_gradients(state.parameters.grads, loss, weight)
