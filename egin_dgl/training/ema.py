@@ -31,12 +31,11 @@ class ModelEma:
     """
 
     def __init__(self, model: nn.Module, parameters: FlatParameters, decay: float | None, precise_bn: bool):
-        self.source_parameters = parameters
+        self.source, self.source_parameters = model, parameters
         self.decay, self.precise_bn = decay, precise_bn
         self.steps = 0
         self.model = copy.deepcopy(model).eval()
         self.parameters = FlatParameters(self.model)
-        self.buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
 
     @torch.no_grad()
     def update(self) -> None:
@@ -54,7 +53,7 @@ class ModelEma:
         """The model to evaluate, in evaluation mode, with the running statistics of training."""
         if self.decay is None:
             self.move_towards_source(1.0)
-        for buffer, current in self.buffers:
+        for buffer, current in zip(self.model.buffers(), self.source.buffers(), strict=True):
             buffer.copy_(current)
         return self.model
 

@@ -119,3 +119,11 @@ def test_frozen_parameters_stay_unchanged():
     current = ema.update_bn([], None)
     assert torch.equal(current[0].weight, frozen) and torch.equal(model[0].weight, frozen)
     assert torch.equal(current[3].weight, model[3].weight)
+
+
+def test_buffers_that_training_replaces_are_followed():
+    """A model may assign a new tensor to a buffer, as many do with averages of their own."""
+    model = network()
+    ema = ModelEma(model, FlatParameters(model), 0.9, precise_bn=False)
+    model[1].running_mean = model[1].running_mean + 3
+    assert torch.equal(ema.sync()[1].running_mean, model[1].running_mean)
