@@ -14,15 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from egin_dgl.errors import ConfigError
+
 MARK = "EGIN_REPRODUCIBLE"  # inherited by child processes; read by `disable_cpu_specific_kernels`
 
-# avx2: Intel processors since 2013 (MKL guarantees its AVX2 branch on Intel only). any: every x86-64 processor.
+# avx2: x86-64 processors with AVX2 and FMA (Intel since 2013, AMD since 2015). any: every x86-64 processor.
 FLAGS = {
     "avx2": {
-        "MKL_CBWR": "AVX2",  # matrix products of torch
-        "ATEN_CPU_CAPABILITY": "avx2",  # other kernels of torch
+        "MKL_CBWR": "COMPATIBLE",  # of its branches, the only one that MKL guarantees on processors of every maker
+        "ATEN_CPU_CAPABILITY": "avx2",  # kernels of torch
         "ONEDNN_MAX_CPU_ISA": "AVX2",  # convolutions of torch
-        "OPENBLAS_CORETYPE": "Haswell",  # products of numpy, scipy and scikit-learn
+        "OPENBLAS_CORETYPE": "Haswell",  # matrix products: of torch through `openblas`, of numpy, scipy and scikit-learn
         "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4",
         "GLIBC_TUNABLES": "",  # exp, log and pow of the C library: with FMA
     },
@@ -39,6 +41,7 @@ FLAGS = {
     },
 }
 CHOICES = (False, *FLAGS)
+NEEDED = {"avx2": {"avx2", "fma"}, "any": set()}  # of the flags in /proc/cpuinfo
 # One thread from the start: a sum split over threads is rounded differently.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 RECORDED = (*FLAGS["any"], "LIBXSMM_TARGET", MARK)  # variables that affect digits, saved in run.json
@@ -58,6 +61,10 @@ INITIAL = initial_environment()
 
 def flags(reproducible: str) -> dict[str, str]:
     """Environment variables of a process with this setting; they override the user's."""
+    if not is_supported(reproducible):
+        raise ConfigError(
+            f"reproducible={reproducible} needs a processor with AVX2 and FMA; use reproducible=any"
+        )
     return FLAGS[reproducible] | THREADS | {MARK: reproducible}
 
 
@@ -66,6 +73,12 @@ def is_active(reproducible: str | Literal[False]) -> bool:
     return reproducible is False or (
         reproducible in CHOICES[1:] and flags(reproducible).items() <= INITIAL.items()
     )
+
+
+def is_supported(reproducible: str) -> bool:
+    """Whether this processor has the instructions of the setting; assumed where the system does not list them."""
+    found = read_cpuinfo("flags")
+    return not found or NEEDED[reproducible] <= set(found.split())
 
 
 @contextmanager
@@ -89,18 +102,24 @@ def restart_if_needed(value: object) -> None:
     A shortcut for the common case: a setting in a configuration file, or of one job of a sweep, gets a process of its
     own later (`training/parallel/processes.py`).
     """
-    if isinstance(value, str) and value in FLAGS and os.name == "posix" and INITIAL.get(MARK) != value:
+    if not isinstance(value, str) or value not in FLAGS or not is_supported(value):
+        return  # refused later, in one sentence
+    if os.name == "posix" and INITIAL.get(MARK) != value:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **flags(value)})
 
 
 def disable_cpu_specific_kernels() -> None:
     """Switch off kernels that depend on cache sizes or the processor's maker; call after importing torch, and again after importing DGL."""
-    if os.environ.get(MARK) in FLAGS:
+    if (reproducible := os.environ.get(MARK)) in FLAGS:
         import torch
 
         if dgl := sys.modules.get("dgl"):
             dgl.use_libxsmm(False)  # neighbour sums in blocks that fit a cache
         torch.backends.mkldnn.set_flags(False)  # oneDNN: bf16 products where a processor has them
+        if reproducible == "avx2":
+            from egin_dgl.openblas import multiply_with_openblas
+
+            multiply_with_openblas()
 
 
 def describe_arithmetic() -> dict:
@@ -115,11 +134,6 @@ def describe_arithmetic() -> dict:
     }
 
 
-def is_guaranteed(reproducible: str | Literal[False], processor: str) -> bool:
-    """Whether runs on this processor give the digits of other machines; avx2 is guaranteed on Intel only."""
-    return reproducible == "any" or (reproducible == "avx2" and "intel" in processor.lower())
-
-
 def format_arithmetic(arithmetic: dict) -> str:
     """One-line form of `describe_arithmetic`, e.g. `Intel Xeon (AVX512, MKL_CBWR=AVX2)`."""
     details = [arithmetic["capability"], *(f"{name}={value}" for name, value in arithmetic["flags"].items())]
@@ -127,8 +141,13 @@ def format_arithmetic(arithmetic: dict) -> str:
 
 
 def processor_name() -> str:
+    return read_cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def read_cpuinfo(name: str) -> str:
+    """An entry of the first processor; empty where the system has no /proc/cpuinfo."""
     try:
-        names = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        entry = re.search(rf"^{name}\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
+        return ""
+    return entry.group(1) if entry else ""

@@ -200,7 +200,7 @@ def test_arithmetic_of_a_command_or_of_the_directory_it_resumes_is_known_before_
     assert requested_arithmetic(["reproducible=any", "model=gin", "reproducible=avx2"]) == "avx2"
     assert requested_arithmetic(["-m", "reproducible=false,any"]) not in reproducibility.FLAGS
     assert requested_arithmetic(["model=gin"]) is None
-    assert requested_arithmetic(["experiment=paper_tables", "model=gin"]) == "any"
+    assert requested_arithmetic(["experiment=paper_tables", "model=gin"]) == "avx2"
     assert requested_arithmetic(["experiment=" + 300 * "x"]) is None
     assert (
         requested_arithmetic(["experiment=paper_tables", "reproducible=false"]) not in reproducibility.FLAGS

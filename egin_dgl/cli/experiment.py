@@ -113,8 +113,6 @@ def build(settings: Settings, group: str) -> Any:
 def warn_not_reproducible(reproducible: str | Literal[False], device: torch.device) -> None:
     if reproducible and device.type != "cpu":
         log.warning("reproducible=%s holds on the CPU only; use device=cpu", reproducible)
-    elif reproducible and not reproducibility.is_guaranteed(reproducible, reproducibility.processor_name()):
-        log.warning("reproducible=%s holds on processors of Intel only; use reproducible=any", reproducible)
 
 
 def make_recipe(settings: Settings, dataset: GraphDataset) -> Recipe:
