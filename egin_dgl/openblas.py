@@ -5,7 +5,6 @@ MKL, which torch calls, guarantees equal digits across makers only for its SSE2 
 
 import warnings
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.library import Library

@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
 GROUND = (
     "errors",
     "files",
+    "openblas",
     "reproducibility",
     "backend",
     "options",

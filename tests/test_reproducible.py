@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 from running import ROOT, SMALL, command, edit_settings, run_here
 
-from egin_dgl import reproducibility
+from egin_dgl import openblas, reproducibility
 from egin_dgl.cli.overrides import requested_arithmetic
 from egin_dgl.errors import ConfigError
 
@@ -156,21 +157,58 @@ def test_resuming_elsewhere_without_it_warns(swept, tmp_path):
     assert sentence.endswith("which reproducible=any prevents")
 
 
+def test_processor_without_the_instructions_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproducibility, "read_cpuinfo", lambda name: "fpu sse2 avx")
+    reproducibility.restart_if_needed("avx2")  # leaves the error to the run
+    with pytest.raises(ConfigError, match="needs a processor with AVX2 and FMA; use reproducible=any"):
+        run_here(tmp_path, *SMALL, "reproducible=avx2")
+    assert reproducibility.flags("any")
+
+
 @pytest.mark.slow
-def test_avx2_warns_on_other_processors(tmp_path):
-    """MKL has its AVX2 branch on Intel processors only."""
-    done = command(*TINY, "reproducible=avx2", f"hydra.run.dir={tmp_path / 'run'}")
-    assert done.returncode == 0, done.stderr
-    kept = "intel" in reproducibility.processor_name().lower()
-    assert ("holds on processors of Intel only" in done.stdout + done.stderr) == (not kept)
-    folder = truncated(tmp_path / "run", tmp_path / "theirs")
-    ours = record(folder)
-    ours["arithmetic"]["processor"] = "AMD EPYC 9"
-    (folder / "run.json").write_text(json.dumps(ours))
-    done = command(f"resume={folder}")
-    assert done.returncode == 0, done.stderr
-    assert "this run began on AMD EPYC 9" in done.stdout + done.stderr
-    assert digits(folder) == digits(tmp_path / "run")
+@pytest.mark.skipif(
+    shutil.which("qemu-x86_64") is None, reason="qemu-x86_64 (Debian's qemu-user) is not installed"
+)
+@pytest.mark.parametrize("processor", ["Haswell-v1", "EPYC-v2"])
+def test_operations_are_equal_on_an_emulated_processor(processor):
+    """With its name, caches and instructions, by which libraries choose kernels; without QEMU's notes on what it lacks."""
+    program = ROOT / "tests" / "operations.py"
+    environment = os.environ | reproducibility.flags("avx2") | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def digests(*emulator):
+        command = [
+            *emulator,
+            os.path.realpath(sys.executable),
+            program,
+        ]  # QEMU does not follow the link of a venv
+        return subprocess.check_output(command, env=environment, text=True, stderr=subprocess.DEVNULL)
+
+    here = digests()
+    assert len(here.splitlines()) > 10 and digests("qemu-x86_64", "-cpu", processor) == here
+
+
+@pytest.mark.parametrize("beta, alpha", [(1, 1), (0, 1), (0.5, 2)])
+def test_products_by_openblas_equal_those_of_torch(beta, alpha):
+    """Strides, empty matrices, integers and half precision included."""
+    for dtype, size in (
+        (torch.float32, 8),
+        (torch.float64, 8),
+        (torch.int64, 8),
+        (torch.bfloat16, 8),
+        (torch.float32, 0),
+    ):
+        if dtype is torch.int64 and beta == 0.5:
+            continue  # torch refuses it
+        a, b, c = (torch.randint(-4, 5, shape).to(dtype) for shape in ((2, 6, size), (2, size, 5), (2, 6, 5)))
+        flipped = a.transpose(1, 2).contiguous().transpose(1, 2)
+        scaled = {"beta": beta, "alpha": alpha}
+        assert torch.equal(openblas.product(flipped, b), a @ b)
+        assert torch.equal(openblas.add_product(c, a, b, **scaled), torch.baddbmm(c, a, b, **scaled))
+        matrices = c[0].clone(), a[0], b[0]
+        expected = torch.addmm(*matrices, **scaled)
+        assert torch.equal(openblas.add_product_(*matrices, **scaled), expected)
+        assert torch.equal(matrices[0], expected)
+        assert torch.equal(openblas.product_out(a[0], b[0], out=torch.empty_like(c[0])), a[0] @ b[0])
 
 
 def test_error_in_a_fresh_process_is_raised_here(tmp_path):

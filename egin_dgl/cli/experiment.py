@@ -14,7 +14,6 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from torch import nn
 
-from egin_dgl import reproducibility
 from egin_dgl.cli.validation import validate_settings
 from egin_dgl.data.dataset import DatasetInfo, GraphDataset
 from egin_dgl.data.splits import Split

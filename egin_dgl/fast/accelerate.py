@@ -8,23 +8,29 @@ from torch import Tensor, nn
 from egin_dgl.data.loader import Batch
 from egin_dgl.fast.fused_blocks import find_norm_blocks
 from egin_dgl.fast.fused_step import FusedLayer, FusedNetwork, FusedTupleLayer
-from egin_dgl.fast.layers import FastEGINM, FastLayer, find_fast_layer, has_hooks, is_overridden
+from egin_dgl.fast.layers import FastEGINM, FastEGNNC, FastLayer, find_fast_layer, has_hooks, is_overridden
 from egin_dgl.fast.precise_pass import forward_precise
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
 from egin_dgl.layers.readout import MaxPooling, MeanPooling, SumPooling
 from egin_dgl.models.classifier import GraphClassifier
 from egin_dgl.models.dispatch import LossFn, ShareMoments, TrainStep, own_moments
+from egin_dgl.models.egnn import EGCN
 
 
 def accelerate(model: nn.Module) -> "AcceleratedModel | None":
     """The accelerated path of a model as it is now; None where only its definition computes it."""
     if not isinstance(model, GraphClassifier) or has_hooks(model) or has_hooks(model.readout):
         return None
-    if is_overridden(model, GraphClassifier, "forward", "readouts", "transform_graph", "classify", "embed"):
+    if is_overridden(model, GraphClassifier, "forward", "readouts", "classify", "embed"):
+        return None
+    is_egcn = isinstance(model, EGCN)
+    if is_overridden(model, EGCN if is_egcn else GraphClassifier, "transform_graph"):
         return None
     if type(model.readout) not in (SumPooling, MeanPooling, MaxPooling):
         return None
-    layers = [layer for layer in map(find_fast_layer, model.convs) if layer is not None]
+    found = map(find_fast_layer, model.convs)
+    # The channels of a FastEGNNC are those that an EGCN makes of the edge features.
+    layers = [layer for layer in found if layer is not None and isinstance(layer, FastEGNNC) == is_egcn]
     # All layers are fast, and none is used twice.
     is_fast = layers and len(layers) == len(model.convs) == len(set(model.convs))
     return AcceleratedModel(model, layers) if is_fast else None

@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 
 from egin_dgl.data.dataset import GraphDataset
+from egin_dgl.data.edge_list import EdgeList
 from egin_dgl.data.ragged import Offsets, row_positions
 from egin_dgl.fast.sparse_matrix import MatrixPair
+from egin_dgl.layers.egnn import doubly_stochastic_root
+from egin_dgl.models.egnn import make_channels
 
 MAX_EDGE_TYPES = 64  # up to this many distinct edge vectors, their counts around each node are stored
 NEAR_COMPLETE = 0.75  # from this share of connected pairs on, the complement has fewer entries to sum
@@ -38,6 +41,13 @@ class TupleMatrices(NamedTuple):
     counts: Tensor  # (N, 1): how many these are
 
 
+class ChannelMatrices(NamedTuple):
+    """B and Bᵀ of every channel of EGCN, whose convolution is E X = B (Bᵀ X); see `layers/egnn.py`. P channels."""
+
+    to_sources: MatrixPair  # (N · P, N): Bᵀ, a row for each node and channel
+    to_targets: MatrixPair  # (N · P, N · P): B, of each channel apart
+
+
 class Constants:
     """Constants of one dataset, on its device. Holds tensors of the dataset, not the dataset."""
 
@@ -45,6 +55,7 @@ class Constants:
         self.nodes, self.edges = dataset.node_rows, dataset.edge_rows
         self.src, self.dst, self.edge_feats = dataset.src, dataset.dst, dataset.edge_feats
         self.node_ids = torch.arange(self.nodes.total, device=self.src.device)
+        self.signed = dataset.info.edge_attributes
         self.training: Tensor | None = None
         if dataset.training is not None:
             self.training = torch.as_tensor(dataset.training, dtype=torch.int64).to(self.src.device)
@@ -165,6 +176,21 @@ class Constants:
             void=MatrixPair.from_entries(self.node_ids, of_node, None, self.nodes, offsets),
             total=MatrixPair.from_entries(target, tuple_of, None, self.nodes, offsets),
             counts=target.bincount(minlength=self.nodes.total).to(self.edge_feats.dtype).unsqueeze(1),
+        )
+
+    @cached_property
+    def channels(self) -> ChannelMatrices:
+        """Of the graphs with self-loops; only non-zero entries are stored."""
+        whole = EdgeList(self.src, self.dst, self.nodes.total)
+        graph, channels = make_channels(whole, self.edge_feats, self.signed)
+        root = doubly_stochastic_root(graph, channels)
+        edge, p = root.nonzero(as_tuple=True)
+        src, dst = (end[edge] for end in graph.edges())
+        weight, dim = root[edge, p], root.shape[1]
+        rows = Offsets(self.nodes.on_device * dim)
+        return ChannelMatrices(
+            MatrixPair.from_entries(src * dim + p, dst, weight, rows, self.nodes),
+            MatrixPair.from_entries(dst * dim + p, src * dim + p, weight, rows, rows),
         )
 
 

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from egin_dgl.fast.sparse_sums import BatchTuples, LinearMap, Sums
+from egin_dgl.fast.sparse_sums import BatchSums, BatchTuples, LinearMap, Sums
 from egin_dgl.layers import MLP, EGINCConv, EGINConv, EGINEConv, EGINMConv, GINConv
+from egin_dgl.layers.egnn import EGNNCConv
 
 
 class LayerInputs(NamedTuple):
@@ -54,7 +55,7 @@ class FastLayer:
     def inputs(self, sums: Sums) -> LayerInputs:
         return LayerInputs(self.neighbor_sum(sums), self.edge_part(sums))
 
-    def forward(self, sums: Sums, h: Tensor) -> Tensor:
+    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
         """(N, D) -> (N, H)."""
         summed = self.neighbor_sum(sums)(h).view(len(h), -1, h.shape[1])
         if self.has_eps:
@@ -129,7 +130,7 @@ class FastEGINM(FastLayer):
     def inputs(self, sums: Sums) -> LayerInputs:
         return LayerInputs(sums.tuples.total, None, tuples=sums.tuples)
 
-    def forward(self, sums: Sums, h: Tensor) -> Tensor:
+    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
         return self.mlp(self.sum_tuples(h, sums.tuples))
 
     def sum_tuples(self, h: Tensor, tuples: BatchTuples) -> Tensor:
@@ -145,6 +146,20 @@ class FastEGINM(FastLayer):
         if self.has_eps:
             total, counts = total + self.eps * tuples.void(rows), counts + self.eps
         return total if not between else linear(total, between[-1].weight) + counts * between[-1].bias
+
+
+@register(EGNNCConv)
+class FastEGNNC(FastLayer):
+    """A convolution per channel of EGCN, the same channels in every layer."""
+
+    def parts(self) -> tuple[list[nn.Module], nn.Module, Tensor]:
+        return [self.layer], nn.Identity(), torch.zeros(())
+
+    def applies(self) -> bool:
+        return super().applies() and self.layer.normalized
+
+    def forward(self, sums: BatchSums, h: Tensor) -> Tensor:
+        return sums.channels(self.layer.linear(h)).view(len(h), -1)
 
 
 def is_rowwise(step: nn.Module) -> bool:

@@ -162,6 +162,15 @@ class BatchSums:
         return self.linear_map(self.constants.cross_products)
 
     @cached_property
+    def channels(self) -> LinearMap:
+        """B_p (B_pᵀ x) of each channel p of EGCN: (N, H) -> (N · P, H)."""
+        first, second = (self.linear_map(pair) for pair in self.constants.channels)
+        return LinearMap(
+            lambda x: second.apply(first.apply(x)),
+            lambda grad: first.apply_transpose(second.apply_transpose(grad)),
+        )
+
+    @cached_property
     def edge_types(self) -> tuple[LinearMap, Tensor]:
         """Sum over the edges of a node and its void edge, (V, R) -> (N, R); and the V distinct edge vectors, (V, Q)."""
         few = self.constants.edge_type_counts

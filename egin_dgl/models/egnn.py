@@ -32,16 +32,21 @@ class ChannelNetwork(LayerStack):
         super().__init__(info, hidden_dim * (info.edge_dim + info.edge_attributes + 1), **options)
 
     def transform_graph(self, graph: Graph, edge_feats: Tensor) -> tuple[Graph, Tensor]:
-        graph, e = add_self_loops(graph, edge_feats)
-        src, dst = graph.edges()
-        attributes, labels = e.tensor_split([self.signed], dim=1)
-        is_loop = (src == dst).to(e.dtype).unsqueeze(1)
-        channels = torch.cat([attributes.relu(), (-attributes).relu(), labels], dim=1)
-        edges = sum_edges(graph, (channels > 0).to(e.dtype)).clamp(min=1)
-        loops = sum_edges(graph, is_loop * channels)
-        missing = (sum_edges(graph, channels) / edges).masked_fill(loops > 0, 0)
-        channels = channels + is_loop * (missing / sum_edges(graph, is_loop))[dst]  # parallel loops share it
-        return graph, torch.cat([channels, is_loop], dim=1)
+        return make_channels(graph, edge_feats, self.signed)
+
+
+def make_channels(graph: Graph, edge_feats: Tensor, signed: int) -> tuple[Graph, Tensor]:
+    """The graph with self-loops, and its P channels (E + loops, P); the first `signed` edge features may be negative."""
+    graph, e = add_self_loops(graph, edge_feats)
+    src, dst = graph.edges()
+    attributes, labels = e.tensor_split([signed], dim=1)
+    is_loop = (src == dst).to(e.dtype).unsqueeze(1)
+    channels = torch.cat([attributes.relu(), (-attributes).relu(), labels], dim=1)
+    edges = sum_edges(graph, (channels > 0).to(e.dtype)).clamp(min=1)
+    loops = sum_edges(graph, is_loop * channels)
+    missing = (sum_edges(graph, channels) / edges).masked_fill(loops > 0, 0)
+    channels = channels + is_loop * (missing / sum_edges(graph, is_loop))[dst]  # parallel loops share it
+    return graph, torch.cat([channels, is_loop], dim=1)
 
 
 class EGCN(ChannelNetwork):

@@ -18,8 +18,9 @@ from egin_dgl.fast.constants import dataset_constants
 from egin_dgl.fast.sparse_sums import BatchSums
 from egin_dgl.layers import MLP, EGINConv, EGINEConv, EGINMConv
 from egin_dgl.layers.aggregate import sum_neighbors
+from egin_dgl.layers.egnn import EGNNCConv
 from egin_dgl.layers.mlp import BatchNorm
-from egin_dgl.models import EGIN, EGINC, EGINE, EGINM, GIN, GINE, GraphClassifier
+from egin_dgl.models import EGCN, EGIN, EGINC, EGINE, EGINM, GIN, GINE, GraphClassifier
 from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn, make_train_step
 from egin_dgl.tasks import Multiclass
 from egin_dgl.training.flat_parameters import FlatParameters
@@ -90,6 +91,32 @@ def assert_same_model(model, batch, tolerance=1e-10):
 def test_odd_graphs(make, shape, edges, learn_eps):
     data = odd_dataset(shape, edges)
     assert_same(make, data, torch.arange(len(data)).flip(0).repeat(2), learn_eps=learn_eps)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("edges", ["types", "real", "symmetric", "zero"])
+def test_channels_of_odd_graphs(shape, edges):
+    """EGCN, whose channels have no negative entries and whose graphs have self-loops."""
+    data = odd_dataset(shape, edges)
+    graphs = torch.arange(len(data)).flip(0).repeat(2)
+    assert_same(EGCN, data, graphs, norm="none")
+    model = build(EGCN, data.info, norm="none")
+    assert accelerate(model) is not None
+    model.convs[0].normalized = False
+    assert accelerate(model) is None
+
+
+def test_channels_are_those_of_egcn():
+    """Another transformation of the graphs, or none, is another model."""
+    info = odd_dataset("odd", "types").info
+    convs = [EGNNCConv(info.node_dim, 8, normalized=True)]
+    assert accelerate(GraphClassifier(info, convs, 8 * (info.edge_dim + 1))) is None
+
+    class Plain(EGCN):
+        def transform_graph(self, graph, edge_feats):
+            return graph, edge_feats
+
+    assert accelerate(Plain(info)) is None and accelerate(EGCN(info)) is not None
 
 
 @every_model
