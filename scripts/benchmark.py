@@ -37,17 +37,17 @@ NAMES = (
 )
 
 
-def load(words: list[str]):
+def load(arguments: list[str]):
     """The benchmark that is named first: a file with `parse` and `main`."""
-    if not words or words[0] not in NAMES:
+    if not arguments or arguments[0] not in NAMES:
         sys.exit(f"{(__doc__ or '').strip()}\n\nname one of: {', '.join(NAMES)}")
     if str(BENCHMARKS) not in sys.path:
         sys.path.insert(0, str(BENCHMARKS))
-    return import_module(words[0])
+    return import_module(arguments[0])
 
 
-def parse(words: list[str]) -> argparse.Namespace:
-    return load(words).parse(words[1:])
+def parse(arguments: list[str]) -> argparse.Namespace:
+    return load(arguments).parse(arguments[1:])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The plan of the house: rooms import downwards only, and one room alone knows the files of a run."""
+"""Packages import in one direction only, and one package alone knows the files of a run."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "egin_dgl"
-GROUND = (
+BASE_MODULES = (
     "errors",
     "files",
     "openblas",
@@ -16,8 +16,8 @@ GROUND = (
     "options",
     "terminal",
     "parallel",
-)  # single files that every room stands on
-ROOMS = (
+)  # single files that every package may import
+PACKAGES = (
     "data",
     "ewl",
     "layers",
@@ -32,7 +32,7 @@ ROOMS = (
     "cli",
     "api",
 )
-ORDER = (*GROUND, *ROOMS)
+ORDER = (*BASE_MODULES, *PACKAGES)
 
 FILES = ("run.json", "folds.json", "summary.json", "sweep.json", "last.pt", "best.safetensors", "history.csv")
 FILES += ("error.txt", "overrides.yaml", "hydra.yaml", "config.yaml")
@@ -42,12 +42,12 @@ A_COMMAND_HAS = {"main", "parse"}
 modules = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def room_of(path):
+def package_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports(path):
-    """The rooms that a file imports, wherever in it."""
+    """The packages that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -61,28 +61,28 @@ def imports(path):
 
 
 def strings(path):
-    """The texts that a file computes with: docstrings and what is said to people are not among them."""
+    """The texts that a file computes with: docstrings and messages are not among them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    messages = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            said.update(map(id, ast.walk(node)))
+            messages.update(map(id, ast.walk(node)))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in messages:
             yield node.value
 
 
 @pytest.mark.parametrize("path", modules, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_down(path):
-    mine = room_of(path)
-    assert mine in ORDER, f"{mine} is no room: give it a place in the order"
-    against = {room for room in imports(path) if ORDER.index(room) > ORDER.index(mine)}
-    assert not against, f"{mine} stands below {', '.join(against)}"
+    mine = package_of(path)
+    assert mine in ORDER, f"{mine} has no place in the order of imports"
+    against = {package for package in imports(path) if ORDER.index(package) > ORDER.index(mine)}
+    assert not against, f"{mine} must not import {', '.join(against)}"
 
 
 @pytest.mark.parametrize("path", modules, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_the_room_of_runs_knows_the_names_of_their_files(path):
-    if room_of(path) == "runs":
+def test_only_the_package_of_runs_knows_the_names_of_their_files(path):
+    if package_of(path) == "runs":
         return
     named = {name for name in FILES if any(text == name for text in strings(path))}
     assert not named
@@ -99,7 +99,7 @@ def test_no_file_imports_dgl_before_it_is_needed(path):
 def test_the_page_shows_the_same_order():
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
     picture = re.search(r"```\n(data → .*?)\n```", page).group(1)
-    assert tuple(picture.split(" → ")) == ROOMS
+    assert tuple(picture.split(" → ")) == PACKAGES
 
 
 def test_what_the_page_names_is_there():

@@ -1,1 +1,1 @@
-"""The command line: from words to calls of the library, which never imports this room."""
+"""The command line: from arguments to calls of the library, which never imports this package."""

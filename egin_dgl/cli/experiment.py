@@ -155,8 +155,8 @@ def check_combination(
 ) -> None:
     """Refuse options that are valid alone but not together."""
     options, grid, validation = recipe.options, cv.get("grid"), cv["validation"]
-    asked = [fit for fit in recipe.transforms if fit != Standardizer.fit or options.standardize is True]
-    if isinstance(model, SklearnModel) and asked:
+    given = [fit for fit in recipe.transforms if fit != Standardizer.fit or options.standardize is True]
+    if isinstance(model, SklearnModel) and given:
         raise ConfigError(
             f"the {model.name} needs the graphs as they are: use ewl=none, trainer.standardize=auto"
         )

@@ -13,7 +13,7 @@ from egin_dgl.errors import did_you_mean
 
 COMMANDS = {
     "train": "cross-validate a model on a dataset, or sweep over many with -m",
-    "predict": "predict the classes of new graphs with a trained run",
+    "predict": "predict the targets of new graphs with a trained run",
     "explain": "show which edges and nodes a prediction depends on",
     "table": "compare runs in one table",
     "ewl": "compare graphs by colour refinement: audit, compare, draw",

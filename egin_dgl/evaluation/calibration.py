@@ -10,9 +10,10 @@ The penalty shrinks T towards 1 where there is little data. A graph whose class 
 about log T with a Fisher information of p (1 − p) (z_1 − z_2)² ≈ 0.43, so λ = 20 is worth about 50 such graphs. It also keeps T
 from zero, that is every probability from 0 or 1, where every validation graph is classified correctly.
 
-The validation sets have also selected the epochs, so that they look better than new graphs, and a T near 1 that fits them a
-little better is as likely to do harm. T is therefore 1 unless the data reject this: a likelihood ratio test at 5 %, by which the
-sum above must be lower by χ²₁(0.95) / 2 = 1.92.
+The validation sets have also selected the epochs, so that they look better than new graphs. A T < 1, more confident predictions,
+would rest on this bias: where an epoch was selected, T is at least 1. And a T near 1 that fits the validation sets a little
+better is as likely to do harm: T is 1 unless the data reject this, by a likelihood ratio test at 5 %, for which the sum above must
+be lower by χ²₁(0.95) / 2 = 1.92.
 """
 
 import math
@@ -41,8 +42,9 @@ def fit_temperature(
     log_loss: Metric = MULTICLASS["log_loss"],
     penalty: float = PENALTY,
     min_gain: float = MIN_GAIN,
+    minimum: float = 1 / MAX_TEMPERATURE,
 ) -> float:
-    """T for logits (n, outputs) and labels, 1 where it gains less than `min_gain`.
+    """T ≥ `minimum` for logits (n, outputs) and labels, 1 where it gains less than `min_gain`.
 
     `log_loss` is that of the task; (n, T) labels may be missing.
     """
@@ -53,8 +55,8 @@ def fit_temperature(
     def cost(log_t: float) -> float:
         return known * log_loss(logits / math.exp(log_t), labels) + penalty * log_t**2 / 2
 
-    bound = math.log(MAX_TEMPERATURE)
-    found = minimize_scalar(cost, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-6})
+    bounds = math.log(minimum), math.log(MAX_TEMPERATURE)
+    found = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-6})
     # Not less than zero: on an almost flat cost the search may end at a bound, worse than T = 1.
     return math.exp(found.x) if cost(0.0) - cost(found.x) > min_gain else 1.0
 
@@ -88,8 +90,10 @@ def pooled_temperature(
         return None
     logits, labels = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
     probable = all(has_probabilities(result.history) for result in results)
-    options = {} if probable else {"penalty": KERNEL_PENALTY, "min_gain": 0.0}
-    return fit_temperature(logits, labels, log_loss, **options)
+    if not probable:
+        return fit_temperature(logits, labels, log_loss, KERNEL_PENALTY, min_gain=0.0)
+    has_selected = any(len(result.history) > 1 for result in results)
+    return fit_temperature(logits, labels, log_loss, minimum=1.0 if has_selected else 1 / MAX_TEMPERATURE)
 
 
 def held_out_temperatures(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> list[float | None]:

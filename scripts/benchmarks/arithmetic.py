@@ -1,9 +1,9 @@
-"""What the same digits on other processors cost: training under `reproducible`, beside the machine as it is.
+"""The cost of bitwise reproducibility: training under `reproducible`, beside the machine as it is.
 
     python scripts/benchmark.py arithmetic [--datasets mutag,cox2_md] [--models egin_e,egin_c] [--turns 3]
 
-Two folds a run, on as many cores as there are, for the seconds from the first fold to the table. The settings take turns; what is
-told are the least of the turns, and ratios of these.
+Two folds a run, on all cores; seconds from the first fold to the table. The settings take turns; the minimum over turns and its
+ratios are printed.
 """
 
 import argparse
@@ -18,25 +18,25 @@ from egin_dgl.reproducibility import processor_name
 SETTINGS = ("false", "avx2", "any")
 
 
-def training(*words: str) -> float:
+def training(*overrides: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        seconds(SCRIPTS / "train.py", *words, "cv.fold=[0,1]", f"hydra.run.dir={folder}")
+        seconds(SCRIPTS / "train.py", *overrides, "cv.fold=[0,1]", f"hydra.run.dir={folder}")
         return json.loads((Path(folder) / "summary.json").read_text(encoding="utf-8"))["seconds"]
 
 
-def main(words: list[str]) -> None:
-    args = parse(words)
+def main(arguments: list[str]) -> None:
+    args = parse(arguments)
     print(f"{processor_name()}, the least of {args.turns} turn(s)\n")
     print(
         "| dataset, model | as it is, s | avx2, s | any, s | × avx2 | × any |\n|---|---:|---:|---:|---:|---:|"
     )
     for dataset in args.datasets.split(","):
         for model in args.models.split(","):
-            asked = [f"dataset={dataset}", f"model={model}", f"trainer.epochs={args.epochs}"]
+            overrides = [f"dataset={dataset}", f"model={model}", f"trainer.epochs={args.epochs}"]
             least = dict.fromkeys(SETTINGS, float("inf"))
             for _ in range(args.turns):
                 for setting in SETTINGS:
-                    least[setting] = min(least[setting], training(*asked, f"reproducible={setting}"))
+                    least[setting] = min(least[setting], training(*overrides, f"reproducible={setting}"))
             as_it_is, *others = least.values()
             cells = [*(f"{value:.1f}" for value in least.values()), *(f"{s / as_it_is:.2f}" for s in others)]
             print(f"| {dataset}, {model} | {' | '.join(cells)} |", flush=True)

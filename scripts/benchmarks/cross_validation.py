@@ -4,7 +4,7 @@
 
 Both evaluate after every epoch on two cores; ours also logs to TensorBoard, keeps checkpoints, draws pictures and averages
 weights as its defaults say. PyG's side is scripts/pyg_cross_validation.py, with Adam as it comes and in its fused kernel.
-The sides take turns; what is told are seconds by the wall clock, the least of the turns, and ratios of these.
+The sides take turns; the minimum over turns of the wall-clock time in seconds, and its ratios, are printed.
 """
 
 import argparse
@@ -33,17 +33,17 @@ def seconds(*command: str | Path) -> float:
 
 def ours(model: str, dataset: str, epochs: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        words = [f"model={model}", f"dataset={dataset.lower()}", f"trainer.epochs={epochs}"]
-        return seconds(SCRIPTS / "train.py", *words, f"hydra.run.dir={folder}")
+        overrides = [f"model={model}", f"dataset={dataset.lower()}", f"trainer.epochs={epochs}"]
+        return seconds(SCRIPTS / "train.py", *overrides, f"hydra.run.dir={folder}")
 
 
-def pyg(dataset: str, epochs: int, root: Path, *options: str) -> float:
-    words = [dataset, "--root", str(root), "--epochs", str(epochs), *options]
-    return seconds(SCRIPTS / "pyg_cross_validation.py", *words)
+def pyg(dataset: str, epochs: int, root: Path, *flags: str) -> float:
+    options = [dataset, "--root", str(root), "--epochs", str(epochs), *flags]
+    return seconds(SCRIPTS / "pyg_cross_validation.py", *options)
 
 
-def main(words: list[str]) -> None:
-    args = parse(words)
+def main(arguments: list[str]) -> None:
+    args = parse(arguments)
     if args.root is None:
         sys.exit("error: PyG's side needs --root, a folder with TU datasets, or EGIN_DATA_ROOT")
     models = args.models.split(",")

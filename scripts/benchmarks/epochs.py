@@ -93,8 +93,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     torch.set_num_threads(1)
     dataset = load(options)
     order = np.random.default_rng(0).permutation(len(dataset))

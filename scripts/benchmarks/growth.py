@@ -2,11 +2,10 @@
 
     python scripts/benchmark.py growth [--models EGIN,EGIN-E,EGIN-C] [--graphs 100000]
 
-Random graphs of 20 nodes, of which one size is doubled several times while the others stay: graphs in a batch, edges of a
-node, hidden features, features of an edge. What is told are exponents fitted to the larger half of the points: a step that
-takes twice as long for twice the size has 1. Memory is the peak of a step above what is there before it, each in a process of
-its own. Then an epoch of `bonds` with --graphs graphs, as `dataset=bonds dataset.graphs=…` trains it, and what the fit over its
-sizes says of a million.
+On random graphs of 20 nodes, one size at a time is doubled several times: graphs in a batch, edges of a node, hidden features,
+features of an edge. Exponents are fitted to the larger half of the points: 1 means twice the time for twice the size. Memory is
+the peak of a step above that before it, each measured in a new process. Then an epoch of `bonds` with --graphs graphs, as
+`dataset=bonds dataset.graphs=…` trains it, and the extrapolation of the fit over its sizes to a million graphs.
 """
 
 import argparse
@@ -64,7 +63,7 @@ def step_cost(model: str, sizes: dict[str, int], turns: int) -> tuple[float, flo
     data = random_graphs(sizes["graphs"], sizes["edges"], sizes["edge_features"])
     made = OURS[model](data.info, hidden_dim=sizes["hidden"], num_layers=4)
     step = trained_stepper(made, our_batches(data, sizes["graphs"]))
-    step()  # makes what is kept for the whole training
+    step()  # computes the constants of the dataset
     before = reset_peak()
     times = []
     for _ in range(turns):
@@ -157,8 +156,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     if not os.path.exists("/proc/self/clear_refs"):
         sys.exit("error: peak memory is measured by Linux's /proc, which is not here")
     warnings.simplefilter("ignore")

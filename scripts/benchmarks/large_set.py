@@ -113,8 +113,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         table = directory / "molecules.csv"

@@ -126,8 +126,8 @@ def add_row(fit: Fit, score: Score) -> None:
         writer.writerow(asdict(fit) | values)
 
 
-def main(words: list[str]) -> None:
-    args = parse(words)
+def main(arguments: list[str]) -> None:
+    args = parse(arguments)
     if args.command != "run":
         planned = pd.DataFrame([asdict(fit) | {"metric": DATA[fit.data].metric} for fit in all_fits()])
         show = {"show": format_tables, "calibration": format_calibration}[args.command]

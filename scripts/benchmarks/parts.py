@@ -1,10 +1,10 @@
-"""What a training step of ours consists of: the matrix products, which are its floor, and what is left above them.
+"""The parts of a training step: matrix products, which bound it from below, and the rest.
 
     python scripts/benchmark.py parts [--datasets MUTAG,AIDS] [--models EGIN,EGIN-E] [--batch-size 32] [--turns 30]
 
-The larger operations that a few steps hand to torch are written down, each with what it was given, and those of a kind are then
-run again by themselves. What their times leave of a whole step are views, new tensors, small sums, and Python. (torch's
-profiler would show the same kinds, but takes about as long for a small operation as the operation itself.)
+The larger operations of a few steps are recorded with their arguments, and those of each kind are then timed separately. The
+remainder of a whole step is views, new tensors, small sums and Python. (torch's profiler shows the same kinds, but its overhead
+for a small operation is about the time of the operation.)
 """
 
 import argparse
@@ -22,7 +22,7 @@ from egin_dgl.data import GraphDataset, load_tu
 from egin_dgl.errors import DataError
 from egin_dgl.reproducibility import processor_name
 
-STEPS = 5  # of which the mean is told: some work is done for several batches at once
+STEPS = 5  # averaged, as some work is done for several batches at once
 KINDS = {
     "matrix products": {"mm", "addmm", "addmm_", "bmm", "baddbmm"},
     "batch normalisation": {"native_batch_norm", "native_batch_norm_backward"},
@@ -34,7 +34,7 @@ KINDS = {
 REST, WHOLE = "small operations and Python", "whole step"
 
 
-class Written(TorchDispatchMode):
+class OperationRecorder(TorchDispatchMode):
     """The operations of each kind, with their arguments."""
 
     def __init__(self):
@@ -53,17 +53,17 @@ def parts(step: Callable[[], None], turns: int) -> dict[str, float]:
     """Milliseconds of a step, by kind."""
     for _ in range(10):
         step()
-    with Written() as written:
+    with OperationRecorder() as recorder:
         for _ in range(STEPS):
             step()
-    runs = {kind: partial(again, written.calls[kind]) for kind in KINDS}
+    runs = {kind: partial(replay, recorder.calls[kind]) for kind in KINDS}
     times = measure({**runs, WHOLE: lambda: [step() for _ in range(STEPS)]}, turns)
     found = {kind: processor / STEPS for kind, (processor, _) in times.items()}
     return {**found, REST: found[WHOLE] - sum(found[kind] for kind in KINDS)}
 
 
 @torch.no_grad()
-def again(calls: list[tuple]) -> None:
+def replay(calls: list[tuple]) -> None:
     for func, args, kwargs in calls:
         func(*args, **kwargs)
 
@@ -96,11 +96,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    # Run again and again, an operation in place may come to numbers too small for the processor's fast way.
+    # Repeated in-place operations may reach denormal numbers, which are slow.
     torch.set_flush_denormal(True)
     found = {}
     for name in options.datasets.split(","):

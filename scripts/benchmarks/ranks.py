@@ -3,8 +3,8 @@
     python scripts/benchmark.py ranks [--path hiv.csv] [--ranks 2] [--batch-sizes 256,32] [--turns 3]
 
 The table of molecules is --path, or hiv.csv in the directory EGIN_MOLECULES; --bonds 2000 takes as many graphs of `bonds` instead. One
-process and --ranks of them take turns, each time in new processes, which warm up first; what is told is the wall clock of an
-epoch without evaluation, the least of the turns.
+process and --ranks of them take turns, each time in new processes, which warm up first; the minimum over turns of the wall-clock
+time of an epoch without evaluation is printed.
 """
 
 import argparse
@@ -106,8 +106,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     dataset = load(options)
     print(f"{processor_name()}, {len(cores())} cores, the least of {options.turns} turn(s)\n")
     print(

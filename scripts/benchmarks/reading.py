@@ -31,8 +31,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     if not options.path.is_file():
         sys.exit(
             f"error: there is no {options.path}: give --path, or EGIN_MOLECULES, the directory of hiv.csv"

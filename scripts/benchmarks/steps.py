@@ -1,10 +1,10 @@
-"""Whole training steps of ours beside the same stack in PyG and DGL, and over the bare matrix products.
+"""Whole training steps beside the same architecture in PyG and DGL, and relative to the matrix products alone.
 
     python scripts/benchmark.py steps [--datasets MUTAG,AIDS] [--batch-size 32] [--turns 50]
 
-A step is the assembly of a batch, forward, backward and a fused Adam. The sides take turns, step by step, in one thread;
-what is told are ratios of medians. "plain" is ours with autograd and a tensor for each weight; "trained" is a step as training
-takes it, with all weights in one tensor and the gradients of plain blocks written by hand.
+A step is the assembly of a batch, forward, backward and a fused Adam. The sides take turns, step by step, in one thread; ratios
+are those of medians. "plain" is egin_dgl with autograd and one tensor per parameter; "trained" is a step as the trainer runs it,
+with all parameters in one tensor and hand-written gradients of the fusible blocks.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from egin_dgl.training.train_epoch import loss_with_gradient
 
 OURS = {"EGIN": EGIN, "EGIN-E": EGINE, "EGIN-C": EGINC, "EGIN-M": EGINM, "GIN": GIN}
 DATASETS = ("MUTAG", "Cuneiform", "AIDS", "COX2_MD")
-# How many times as fast as PyG; against DGL's GINE one and a half times as much is asked.
+# The goals: times as fast as PyG; 1.5 times as much against DGL's GINE.
 TARGETS = {
     "EGIN": (2.0, 2.2, 2.0, 6.0),
     "EGIN-E": (1.6, 1.5, 1.6, 3.0),
@@ -130,8 +130,8 @@ def table(found: dict[str, dict[str, tuple[float, float]]]) -> str:
             for dataset, times in found.items():
                 ratio = times[other][0] / times[name][0]
                 target = targets[DATASETS.index(dataset)] * factor
-                told = f"{ratio:.2f}" if ratio >= target else f"**{ratio:.2f}**"
-                cells.append(f"{told} ({target:.2g})")
+                text = f"{ratio:.2f}" if ratio >= target else f"**{ratio:.2f}**"
+                cells.append(f"{text} ({target:.2g})")
             lines.append(f"| {name} / {other} | {' | '.join(cells)} |")
     over = [f"{times['EGIN'][0] / times['products'][0]:.1f}" for times in found.values()]
     lines += [f"| EGIN over products | {' | '.join(over)} |", ""]
@@ -152,8 +152,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(words: list[str]) -> None:
-    options = parse(words)
+def main(arguments: list[str]) -> None:
+    options = parse(arguments)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     found = {}

@@ -119,6 +119,16 @@ def test_folds_share_a_temperature_fitted_without_the_graphs_it_is_applied_to(cr
     assert record["log_loss"]["after"] < record["log_loss"]["before"]
 
 
+def test_predictions_of_a_selected_epoch_become_no_more_confident(cross_validation):
+    """Its validation sets look better than new graphs; those of a model that is fitted once do not."""
+    results, _ = cross_validation
+    modest = [replace(result, validation_logits=result.validation_logits / 9) for result in results]
+    assert pooled_temperature(modest) < 0.6
+    selected = [replace(result, history=2 * result.history) for result in modest]
+    assert pooled_temperature(selected) == 1.0
+    assert fold_temperature(selected[0]) == 1.0
+
+
 def test_one_fold_takes_its_own_validation_set(cross_validation):
     results, splits = cross_validation
     assert held_out_temperatures(results[2:3], splits) == [fold_temperature(results[2])]
