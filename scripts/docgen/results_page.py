@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import stdtrit
 
-from docgen.results import NAMES, CellResult, load_cells, make_command, table_options
+from docgen.results import NAMES, REPRODUCIBLE, CellResult, load_cells, make_command, table_options
 from egin_dgl.evaluation.statistics import CONFIDENCE, interval, paired_test
 from egin_dgl.reporting.many_runs.paper import PUBLISHED, Published
 
@@ -42,9 +42,10 @@ class Results:
         return [model for model in self.models if (NAMES[model], "MUTAG") in PUBLISHED]
 
     def get(self, dataset: str, model: str, cv: str, seed: int = 0) -> CellResult | None:
-        """A cell with default options: seed 0 is reproducible on any processor, others are in the arithmetic of a machine."""
-        reproducible = "false" if seed else "avx2"
-        return self.cells.get(make_command(dataset, model, cv, seed=seed, reproducible=reproducible))
+        """A cell with default options: seed 0 is reproducible on other processors, further seeds are in the arithmetic of a machine."""
+        choices = ("false",) if seed else REPRODUCIBLE
+        commands = (make_command(dataset, model, cv, seed=seed, reproducible=choice) for choice in choices)
+        return next((self.cells[command] for command in commands if command in self.cells), None)
 
     def scores(self, dataset: str, model: str, protocol: str, cv: str | None = None) -> list[float] | None:
         """Accuracies of the folds; by default of the cross-validation that the protocol belongs to, see `cv_of`."""

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from docgen.results import PROGRAM, CellResult, hash_digits
+from docgen.results import PROGRAM, REPRODUCIBLE, CellResult, hash_digits
 from egin_dgl.backend import installed_version
 from egin_dgl.cli.app import train_all_folds
 from egin_dgl.cli.config_dirs import compose_config
@@ -28,9 +28,9 @@ CANARIES = (
 PACKAGES = ("torch", "dgl", "numpy")
 
 
-def compute_digits(commands: Sequence[str]) -> list[str]:
-    """The digits of each command with `reproducible=avx2`, whatever the arithmetic of this process is."""
-    return run_in_fresh_process("avx2", train_commands, commands)
+def compute_digits(commands: Sequence[str], reproducible: str = REPRODUCIBLE[0]) -> list[str]:
+    """The digits of each command with this option `reproducible`, whatever the arithmetic of this process is."""
+    return run_in_fresh_process(reproducible, train_commands, commands)
 
 
 def train_commands(commands: Sequence[str]) -> list[str]:
@@ -74,12 +74,21 @@ def find_changed(canaries: Mapping[str, str]) -> list[str]:
 
 def verify_cells(cells: Iterable[CellResult], words: Sequence[str], report: Callable[[str], None]) -> int:
     """Train again every cell whose command has these words; return how many have other digits."""
-    chosen = [cell for cell in cells if {"reproducible=avx2", *words} <= set(shlex.split(cell.command))]
+    chosen = [(cell, found) for cell in cells if (found := arithmetic(cell)) and set(words) <= options(cell)]
     if not chosen:
         raise ConfigError(f"no cell in docs/results has a command with {' '.join(words)}")
     different = 0
-    for cell in chosen:
-        equal = compute_digits([cell.command]) == [cell.digits]
+    for cell, reproducible in chosen:
+        equal = compute_digits([cell.command], reproducible) == [cell.digits]
         different += not equal
         report(f"{'equal' if equal else 'DIFFERENT'}: {cell.command}")
     return different
+
+
+def options(cell: CellResult) -> set[str]:
+    return set(shlex.split(cell.command))
+
+
+def arithmetic(cell: CellResult) -> str | None:
+    """Its option `reproducible`; None where the digits are those of one machine."""
+    return next((name for name in REPRODUCIBLE if f"reproducible={name}" in options(cell)), None)
