@@ -13,7 +13,7 @@ from egin_dgl.fast.precise_pass import forward_precise
 from egin_dgl.fast.sparse_sums import BatchSums, batch_sums
 from egin_dgl.layers.readout import MaxPooling, MeanPooling, SumPooling
 from egin_dgl.models.classifier import GraphClassifier
-from egin_dgl.models.dispatch import LossFn, ShareMoments, TrainStep, own_moments
+from egin_dgl.models.dispatch import LossFn, PreciseForward, ShareMoments, TrainStep, own_moments
 from egin_dgl.models.egnn import EGCN
 
 
@@ -72,14 +72,20 @@ class AcceleratedModel:
 
         return step
 
-    @torch.no_grad()
-    def precise_logits(
-        self, train: Batch, others: Sequence[Batch], share_moments: ShareMoments = own_moments
-    ) -> list[Tensor] | None:
-        """Logits of other batches in evaluation mode, after setting every BatchNorm to the statistics of a batch; None where
-        the model is not made of fusible blocks, or this batch has no node."""
-        network = self.fuse(training=False) if len(train.node_feats) else None
-        return None if network is None else forward_precise(network, train, others, share_moments)
+    def precise_forward(self) -> PreciseForward | None:
+        """A function that computes logits in evaluation mode, after setting every BatchNorm to the statistics of a batch; None
+        where the model is not made of fusible blocks."""
+        network = self.fuse(training=False)
+        if network is None:
+            return None
+
+        @torch.no_grad()
+        def forward(
+            train: Batch, others: Sequence[Batch], share_moments: ShareMoments = own_moments
+        ) -> list[Tensor] | None:
+            return forward_precise(network, train, others, share_moments) if len(train.node_feats) else None
+
+        return forward
 
     def fuse(self, training: bool) -> FusedNetwork | None:
         """The model as a fused network; None unless all of its blocks are fusible, and all of them `training` or none."""

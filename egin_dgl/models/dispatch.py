@@ -22,6 +22,9 @@ ShareMoments: TypeAlias = Callable[[int, Tensor, Tensor], tuple[int, Tensor, Ten
 # Loss and logits of a batch; the gradients are added to those of the weights.
 TrainStep: TypeAlias = Callable[[Batch, LossFn], tuple[Tensor, Tensor] | None]
 
+# Logits of other batches in evaluation mode, after BatchNorm statistics are set to those of the first; None if it has no node.
+PreciseForward: TypeAlias = Callable[[Batch, Sequence[Batch], ShareMoments], list[Tensor] | None]
+
 
 def forward_batch(model: nn.Module, batch: Batch, fast: bool = True) -> Tensor:
     """Logits of a batch: (B, classes)."""
@@ -65,17 +68,14 @@ def own_moments(count: int, mean: Tensor, variance: Tensor) -> tuple[int, Tensor
     return count, mean, variance
 
 
-def forward_with_precise_bn(
-    model: nn.Module,
-    train: Batch,
-    others: Sequence[Batch],
-    fast: bool = True,
-    share_moments: ShareMoments = own_moments,
-) -> list[Tensor] | None:
-    """Logits of other batches in evaluation mode, after one pass over the batch `train` has set every BatchNorm to its
-    statistics; None where one pass cannot do this."""
-    accelerated = find_accelerated(model, train, fast)
-    return None if accelerated is None else accelerated.precise_logits(train, others, share_moments)
+def make_precise_forward(model: nn.Module, fast: bool = True) -> PreciseForward | None:
+    """A function that sets every BatchNorm to the statistics of a batch in one pass over it, and computes the logits of others.
+
+    None where one pass cannot do this. It is valid as long as modules, modes and hooks of the model do not change.
+    """
+    package = fast_package() if fast else None
+    accelerated = package.accelerate(model) if package else None
+    return accelerated.precise_forward() if accelerated is not None else None
 
 
 def find_accelerated(model: nn.Module, batch: Batch, fast: bool) -> Any:

@@ -17,7 +17,7 @@ from egin_dgl.data.loader import Batch, ChainLoader, GraphLoader
 from egin_dgl.data.splits import Split
 from egin_dgl.errors import TrainingError
 from egin_dgl.evaluation.metrics import Metric
-from egin_dgl.models.dispatch import embed_batch, forward_batch, forward_with_precise_bn
+from egin_dgl.models.dispatch import embed_batch, forward_batch, make_precise_forward
 from egin_dgl.tasks import Task
 from egin_dgl.training.ema import ModelEma
 from egin_dgl.training.options import TrainerOptions
@@ -55,11 +55,13 @@ class Evaluator:
         split: Split,
         options: TrainerOptions,
         task: Task,
+        ema: ModelEma,
         generator: torch.Generator,
         use_test: bool,
         ranks: Ranks = ONE_RANK,
     ):
-        self.task, self.options, self.use_test = task, options, use_test and len(split.test) > 0
+        self.task, self.options, self.ema = task, options, ema
+        self.use_test = use_test and len(split.test) > 0
         self.metric = task.metric(options.monitor)
         self.validation = GraphLoader(dataset, split.validation, options.batch_size)
         self.test = GraphLoader(dataset, split.test, options.batch_size)
@@ -72,37 +74,39 @@ class Evaluator:
         self.train_pass = bounded_batches(dataset, train, max_rows)
         tested = split.test if self.use_test else split.test[:0]
         self.ranks, evaluated = ranks, (split.validation, tested)
+        precise = (
+            options.bn_statistics != "running" and options.precision == "fp32" and len(self.train_pass) == 1
+        )
+        # Made once: inspecting a model takes time.
+        self.precise_forward = make_precise_forward(ema.model, options.fast) if precise else None
         shares = [ranks.share(graphs) for graphs in evaluated]
         self.loaders = [GraphLoader(dataset, graphs, options.batch_size) for graphs in shares]
         self.passes = [bounded_batches(dataset, graphs, MAX_PASS_ROWS) for graphs in shares]
         self.labels = [dataset.labels[torch.as_tensor(graphs)] for graphs in evaluated]
         self.no_outputs = torch.zeros(0, dataset.info.outputs, device=dataset.labels.device)
 
-    def evaluate(self, ema: ModelEma, epoch: int) -> EvalResult:
-        """Evaluate the model of an epoch, with its BatchNorm statistics updated."""
-        result = self.evaluate_in_one_pass(ema) or self.evaluate_by_split(ema)
+    def evaluate(self, epoch: int) -> EvalResult:
+        """Evaluate the model after an epoch, with its BatchNorm statistics updated."""
+        result = self.evaluate_in_one_pass() or self.evaluate_by_split()
         check_finite(result.validation.logits, epoch)
         if self.use_test:
             check_finite(result.test.logits, epoch)
         return result
 
     @torch.no_grad()
-    def evaluate_by_split(self, ema: ModelEma) -> EvalResult:
+    def evaluate_by_split(self) -> EvalResult:
         call = partial(compute_logits, options=self.options)
-        model = ema.update_bn(self.train, call, self.ranks.share_moments)
+        model = self.ema.update_bn(self.train, call, self.ranks.share_moments)
         validation, test = ([call(model, batch) for batch in loader] for loader in self.loaders)
         return self.score(model, validation, test)
 
-    def evaluate_in_one_pass(self, ema: ModelEma) -> EvalResult | None:
+    def evaluate_in_one_pass(self) -> EvalResult | None:
         """None if the statistics are not those of one batch, or the model has no such pass."""
-        precise = self.options.bn_statistics != "running" and self.options.precision == "fp32"
-        if not precise or len(self.train_pass) != 1:
+        if self.precise_forward is None:
             return None
-        model, (train,) = ema.sync(), self.train_pass
+        model, (train,) = self.ema.sync(), self.train_pass
         validation, test = map(list, self.passes)
-        outputs = forward_with_precise_bn(
-            model, train, [*validation, *test], self.options.fast, self.ranks.share_moments
-        )
+        outputs = self.precise_forward(train, [*validation, *test], self.ranks.share_moments)
         if outputs is None:
             return None
         return self.score(model, outputs[: len(validation)], outputs[len(validation) :])

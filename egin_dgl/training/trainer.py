@@ -54,7 +54,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
     balanced = options.class_weights == "balanced"
     task = TASKS[dataset.info.task].fit(train_labels, dataset.info, options.loss, balanced)
     metric = task.metric(options.monitor)
-    evaluator = Evaluator(dataset, split, options, task, generator, not job.test_once, ranks)
+    evaluator = Evaluator(dataset, split, options, task, state.ema, generator, not job.test_once, ranks)
     metadata |= {"task": task.to_dict()}
     epsilons = learned_epsilons(state.ema.model)
     best: tuple[dict[str, Tensor], dict] | None = None  # best weights and metadata, not yet on disk
@@ -67,7 +67,7 @@ def fit_fold(dataset: GraphDataset, job: FoldJob, on_epoch: OnEpoch) -> FoldResu
             batches = loader.shuffled(generator, ranks.rank, ranks.size)
             train = train_one_epoch(state, batches, epoch, len(loader), options, task, ranks)
             ranks.average_bn_stats(model)
-            evaluated = evaluator.evaluate(state.ema, epoch)
+            evaluated = evaluator.evaluate(epoch)
             validation, test = evaluated.validation, evaluated.test
             if isinstance(state.scheduler, ReduceLROnPlateau):
                 state.scheduler.step(validation.loss if len(split.validation) else train.loss)

@@ -45,13 +45,13 @@ def our_epochs(model_class: Callable, dataset: GraphDataset, split: Split, batch
     state = TrainState.create(model_class(dataset.info), recipe)
     task = TASKS[dataset.info.task].fit(dataset.labels[torch.as_tensor(split.train)], dataset.info)
     generator = torch.Generator().manual_seed(0)
-    evaluator = Evaluator(dataset, split, options, task, generator, use_test=True)
+    evaluator = Evaluator(dataset, split, options, task, state.ema, generator, use_test=True)
     loader = GraphLoader(dataset, split.train, batch_size)
     for epoch in count(1):
         start = time.process_time()
         train_one_epoch(state, loader.shuffled(generator), epoch, len(loader), options, task)
         trained = time.process_time()
-        evaluator.evaluate(state.ema, epoch)
+        evaluator.evaluate(epoch)
         yield trained - start, time.process_time() - trained
 
 

@@ -30,7 +30,7 @@ def compute(make, data, order, num_train, num_layers=3, **options):
         train, batch = assemble(data, order[:num_train]), assemble(data, order)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(dedup, "MAX_SHARE", share)
-            (logits,) = accelerate(model).precise_logits(train, [batch])
+            (logits,) = accelerate(model).precise_forward()(train, [batch])
             rows = dedup.find_distinct_rows(batch_sums(batch), num_layers)
         found.append([logits, *(buffer.clone() for buffer in model.buffers())])
     return found, rows

@@ -49,12 +49,12 @@ def train_and_use(option, device, options, watch):
     state = TrainState.create(model.to(device), recipe)
     loader = GraphLoader(dataset, SPLIT.train, options.batch_size)
     task = Multiclass.fit(dataset.labels[: len(SPLIT.train)], dataset.info, balanced=True)
-    evaluator = Evaluator(dataset, SPLIT, options, task, generator, use_test=True)
+    evaluator = Evaluator(dataset, SPLIT, options, task, state.ema, generator, use_test=True)
     first, *others = loader.shuffled(seed_torch(torch.device(device), 1))
     train_one_epoch(state, [first], 1, 1, options, task)  # the first step makes the constants of the dataset
     with watch():
         trained = train_one_epoch(state, others, 2, len(others), options, task)
-    result = evaluator.evaluate(state.ema, 1)
+    result = evaluator.evaluate(1)
     fold = TrainedFold(
         0, DATA.info, DATA.vocabulary, None, (), Multiclass(), result.model, options, torch.device(device)
     )

@@ -195,11 +195,11 @@ def test_one_pass_equals_evaluation_by_split(data, kind, options, empty, limit, 
         weight.data += 0.1 * torch.randn_like(weight)
     parts = {"validation": np.arange(5, 25), "test": np.r_[0:5, 25:30]} | {empty: np.arange(0)}
     split = Split(np.arange(30, 60), parts["validation"], parts["test"])
-    evaluates = Evaluator(double, split, OPTIONS, Multiclass(), torch.Generator(), use_test=True)
     ema = ModelEma(model, FlatParameters(model), None, precise_bn=True)
-    one_pass = evaluates.evaluate_in_one_pass(ema)
+    evaluator = Evaluator(double, split, OPTIONS, Multiclass(), ema, torch.Generator(), use_test=True)
+    one_pass = evaluator.evaluate_in_one_pass()
     found = statistics(one_pass.model)
-    expected = evaluates.evaluate_by_split(ema)
+    expected = evaluator.evaluate_by_split()
     torch.testing.assert_close(found, statistics(expected.model), rtol=1e-10, atol=1e-12)
     for part in ("validation", "test"):
         one, other = getattr(one_pass, part), getattr(expected, part)
@@ -215,9 +215,9 @@ def test_one_pass_only_where_supported(data, monkeypatch):
     def in_one_pass(model, **options):
         options = TrainerOptions(**options)
         ema = ModelEma(model, FlatParameters(model), 0.9, options.bn_statistics != "running")
-        evaluates = Evaluator(data, split, options, Multiclass(), torch.Generator(), use_test=True)
-        assert len(evaluates.evaluate(ema, 1).test.logits) == 15
-        return evaluates.evaluate_in_one_pass(ema) is not None
+        evaluator = Evaluator(data, split, options, Multiclass(), ema, torch.Generator(), use_test=True)
+        assert len(evaluator.evaluate(1).test.logits) == 15
+        return evaluator.evaluate_in_one_pass() is not None
 
     assert in_one_pass(EGINE(data.info))
     assert not in_one_pass(EGINE(data.info, norm="layer"))

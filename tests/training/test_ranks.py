@@ -117,8 +117,10 @@ def evaluate_shares(ranks, data):
         torch.manual_seed(0)
         model = EGINE(data.info, hidden_dim=8, num_layers=2)
         options = TrainerOptions(fast=fast)
-        evaluator = Evaluator(data, SPLIT, options, Multiclass(), torch.Generator(), True, ranks)
-        result = evaluator.evaluate(ModelEma(model, FlatParameters(model), None, True), 1)
+        ema = ModelEma(model, FlatParameters(model), None, True)
+        result = Evaluator(data, SPLIT, options, Multiclass(), ema, torch.Generator(), True, ranks).evaluate(
+            1
+        )
         found.append((result.validation.logits, result.test.logits, dict(result.model.named_buffers())))
     return found
 

@@ -122,9 +122,11 @@ class Ranks:
 
     def average_bn_stats(self, model: nn.Module) -> None:
         """Replace the running statistics of every BatchNorm by their mean over ranks."""
+        if self.size == 1:
+            return
         layers = [m for m in model.modules() if isinstance(m, nn.BatchNorm1d)]
         buffers = [b for m in layers for b in (m.running_mean, m.running_var) if b is not None]
-        if self.size == 1 or not buffers:
+        if not buffers:
             return
         means = self.sum(torch.cat(buffers)).div_(self.size).split([len(buffer) for buffer in buffers])
         for buffer, mean in zip(buffers, means, strict=True):
