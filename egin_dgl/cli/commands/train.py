@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import hydra
@@ -21,7 +22,13 @@ from egin_dgl.cli.sweep import run_in_sweep, search_value
 from egin_dgl.runs.run_dir import COMMAND_VARIABLE, RunDir
 from egin_dgl.runs.sweep_dir import SweepDir
 from egin_dgl.training.parallel.processes import start_forkserver, started_by_torchrun
-from egin_dgl.training.parallel.resources import CpuBudget, cpu_budget
+from egin_dgl.training.parallel.resources import CpuBudget, cores, cpu_budget
+
+# Arguments with which a command may train no folds in parallel.
+UNUSUAL = (
+    *("-", "hydra.mode=", "hydra/", "experiment=", "dry_run=", "cv=", "cv.fold="),
+    *("trainer.fold_workers=", "trainer.ranks="),
+)
 
 
 def main() -> None:
@@ -53,6 +60,7 @@ def run_command(arguments: TrainArguments) -> None:
 
         resume(arguments) if arguments.resume else refit(arguments)
     else:
+        start_workers_early(arguments.overrides)
         sys.argv[1:] = hydra_arguments(arguments)
         train_composed()
 
@@ -77,6 +85,15 @@ def train_composed(cfg: DictConfig) -> float | None:
     record = sweep.load()
     summary = run_in_sweep(sweep, run, config.job.num, len(record), job)
     return search_value(summary) if record.is_search else summary["validation_score"]
+
+
+def start_workers_early(overrides: Sequence[str]) -> None:
+    """Start the forkserver before Hydra composes, which takes 0.2 s, where folds will certainly be trained in parallel.
+
+    Otherwise `start_workers` decides from the settings.
+    """
+    if len(cores()) > 1 and not any(word.startswith(UNUSUAL) for word in overrides):
+        start_forkserver()
 
 
 def start_workers(cfg: DictConfig, budget: CpuBudget) -> None:

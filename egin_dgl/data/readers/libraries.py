@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from egin_dgl.data.readers.columns import Selections, to_numpy
 from egin_dgl.errors import DataError
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Fields of PyG's Data that are read by default; Data does not record which fields belong to nodes.
 PYG_NODE_FIELDS, PYG_EDGE_FIELDS = ("x", "pos"), ("edge_attr", "edge_weight")
@@ -29,10 +31,10 @@ class GraphObject:
 
 
 def kind_of(graph: object) -> str | None:
-    """The library of a graph; None for other objects. DGL and PyG are recognised without importing them."""
+    """The library of a graph; None for other objects. Libraries are recognised without importing them."""
     if (dgl := sys.modules.get("dgl")) and isinstance(graph, dgl.DGLGraph):
         return "DGL graph"
-    if isinstance(graph, nx.Graph):
+    if (nx := sys.modules.get("networkx")) and isinstance(graph, nx.Graph):
         return "networkx graph"
     if isinstance(graph, str):
         return "SMILES string"
@@ -79,7 +81,7 @@ def _columns_to_numpy(columns: Mapping[str, Any], owner: str) -> dict[str, Any]:
     return found
 
 
-def _from_networkx(graph: nx.Graph, nodes: list[str] | None, edges: list[str] | None) -> GraphObject:
+def _from_networkx(graph: "nx.Graph", nodes: list[str] | None, edges: list[str] | None) -> GraphObject:
     number = {node: i for i, node in enumerate(graph)}
     ends = list(graph.edges(data=True))
     src = np.array([number[u] for u, _, _ in ends], dtype=np.int64)

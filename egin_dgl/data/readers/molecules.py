@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from egin_dgl.data.arrays import GraphArrays, RawColumns, SourceRows
 from egin_dgl.data.readers.columns import object_array
@@ -135,6 +134,8 @@ class MoleculeColumns:
 
 def code_columns(features: Features, columns: Sequence[list]) -> RawColumns:
     """Values as RDKit returns them → coded labels."""
+    import pandas as pd  # slow to import, and only molecules need it
+
     if not columns[0]:
         return RawColumns()
     codes, values = [], []
