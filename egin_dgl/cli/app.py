@@ -161,7 +161,7 @@ def train_all_folds(
     jobs = [experiment.job(run.fold(number), split) for number, split in splits.items()]
     with FoldProgress({job.fold: job.folder.epochs for job in jobs}, experiment.epochs) as progress:
         if min(budget.workers, len(jobs)) > 1 and budget.ranks == 1:
-            import_in_background(PUBLISH_MODULE, "scipy.optimize")
+            import_in_background(PUBLISH_MODULE)
         return train_folds(experiment.dataset, jobs, progress, budget)
 
 

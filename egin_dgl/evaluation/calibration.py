@@ -17,7 +17,7 @@ be lower by χ²₁(0.95) / 2 = 1.92.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -48,17 +48,34 @@ def fit_temperature(
 
     `log_loss` is that of the task; (n, T) labels may be missing.
     """
-    from scipy.optimize import minimize_scalar  # slow to import, needed at the end of a fold only
-
     logits, known = logits.double(), int((~labels.isnan()).sum())
 
     def cost(log_t: float) -> float:
         return known * log_loss(logits / math.exp(log_t), labels) + penalty * log_t**2 / 2
 
-    bounds = math.log(minimum), math.log(MAX_TEMPERATURE)
-    found = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-6})
+    found = golden_section(cost, math.log(minimum), math.log(MAX_TEMPERATURE))
     # Not less than zero: on an almost flat cost the search may end at a bound, worse than T = 1.
-    return math.exp(found.x) if cost(0.0) - cost(found.x) > min_gain else 1.0
+    return math.exp(found) if cost(0.0) - cost(found) > min_gain else 1.0
+
+
+def golden_section(cost: Callable[[float], float], low: float, high: float, tolerance: float = 1e-6) -> float:
+    """The minimum of a unimodal function by golden-section search.
+
+    By hand, because every run would wait 0.2 s for the import of `scipy.optimize` and needs nothing else of it.
+    """
+    ratio = (math.sqrt(5) - 1) / 2
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    cost_a, cost_b = cost(a), cost(b)
+    while high - low > tolerance:
+        if cost_a <= cost_b:
+            high, b, cost_b = b, a, cost_a
+            a = high - ratio * (high - low)
+            cost_a = cost(a)
+        else:
+            low, a, cost_a = a, b, cost_b
+            b = low + ratio * (high - low)
+            cost_b = cost(b)
+    return (low + high) / 2
 
 
 def fold_temperature(result: FoldResult) -> float | None:

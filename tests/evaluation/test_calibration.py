@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize_scalar
 from torch.nn.functional import cross_entropy
 
 from egin_dgl.data.splits import Folds
@@ -13,6 +14,7 @@ from egin_dgl.evaluation.calibration import (
     MAX_TEMPERATURE,
     fit_temperature,
     fold_temperature,
+    golden_section,
     held_out_temperatures,
     pooled_temperature,
     summarize_calibration,
@@ -145,3 +147,12 @@ def test_scaling_keeps_the_predicted_class():
     found = Multiclass.predict(logits, fit_temperature(logits, labels))
     assert torch.equal(found.argmax(dim=1), logits.argmax(dim=1))
     torch.testing.assert_close(found.sum(dim=1), torch.ones(100, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("center", [-8.0, -1.3, 0.0, 2.7, 8.0])
+def test_golden_section_finds_what_scipy_finds(center):
+    def cost(x):
+        return (x - center) ** 4 + abs(x - center)
+
+    expected = minimize_scalar(cost, bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-7}).x
+    assert golden_section(cost, -4.0, 4.0) == pytest.approx(expected, abs=1e-5)

@@ -8,7 +8,6 @@ from egin_dgl.backend import gc_disabled
 
 # The parent process reports a broken installation; here it would be a second traceback.
 with suppress(Exception), gc_disabled():
-    import scipy.optimize  # noqa: F401  (the end of a fold)
     import torch
 
     import egin_dgl.training.nested
