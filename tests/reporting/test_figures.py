@@ -81,10 +81,20 @@ def test_the_positive_class_each_class_or_each_known_label_has_a_curve():
 def test_many_classes_are_drawn_as_their_mean(classes, curves):
     labels = torch.arange(300) % classes
     scaled = torch.rand(300, classes, generator=torch.Generator().manual_seed(0)).softmax(dim=1)
-    figure = probabilities_figure(scaled, scaled, labels, [f"c{i}" for i in range(classes)], "a run")
+    names = [f"c{i}" for i in range(classes)]
+    figure = probabilities_figure(scaled, scaled.sqrt(), labels, names, "calibrated", "a run")
     roc, precision, reliability = figure.axes
     assert len(precision.lines) == curves and len(roc.lines) == curves + 1  # and the diagonal
     assert {line.get_label() for line in reliability.lines} >= {"calibrated", "before"}
+
+
+def test_reliability_has_one_curve_where_calibration_changes_nothing():
+    probabilities = torch.rand(50, 2).softmax(dim=1)
+    labels = torch.arange(50) % 2
+    *_, reliability = probabilities_figure(
+        probabilities, probabilities, labels, ["no", "yes"], "calibrated (T = 1)", "a run"
+    ).axes
+    assert [line.get_label() for line in reliability.lines[1:]] == ["calibrated (T = 1)"]
 
 
 def test_the_parity_band_holds_ninety_percent():

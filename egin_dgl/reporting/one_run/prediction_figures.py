@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -61,15 +62,16 @@ def precision_recall_curve(target: BinaryTarget) -> tuple[np.ndarray, np.ndarray
 
 
 def probabilities_figure(
-    scaled: Tensor, raw: Tensor | None, labels: Tensor, names: Sequence[str], title: str
+    scaled: Tensor, raw: Tensor, labels: Tensor, names: Sequence[str], calibration: str, title: str
 ) -> Figure:
     """ROC curve, precision-recall curve and reliability diagram, all test graphs pooled.
 
     Args:
         scaled: probabilities (n, classes) or (n, targets).
-        raw: those before calibration; None if they are not calibrated.
+        raw: those before calibration, drawn where they differ.
         labels: as in `GraphDataset`.
         names: of classes or targets.
+        calibration: what to call `scaled`, such as "calibrated".
     """
     figure = Figure(figsize=(13, 4.3), layout="compressed")
     figure.suptitle(title)
@@ -96,7 +98,7 @@ def probabilities_figure(
     elif len(targets) <= MAX_CURVES:
         handles = roc.get_legend_handles_labels()
         figure.legend(*handles, loc="outside right center", fontsize=8, title="positive")
-    draw_reliability(reliability, scaled, raw, labels)
+    draw_reliability(reliability, scaled, raw, labels, calibration)
     for axes in (roc, precision, reliability):
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         for axis in (axes.xaxis, axes.yaxis):
@@ -105,16 +107,15 @@ def probabilities_figure(
     return figure
 
 
-def draw_reliability(axes: Axes, scaled: Tensor, raw: Tensor | None, labels: Tensor) -> None:
+def draw_reliability(axes: Axes, scaled: Tensor, raw: Tensor, labels: Tensor, calibration: str) -> None:
     """Observed frequency by predicted probability, with 95 % intervals, before and after calibration.
 
     Of two classes the positive one counts, of more the predicted class, of labels all of them together.
     """
     axes.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
-    styles = [("calibrated", scaled, "tab:blue", "o-")]
-    styles += [("before", raw, "tab:orange", "x--")] if raw is not None else []
-    if raw is None:
-        styles[0] = ("not calibrated", *styles[0][1:])
+    styles = [(calibration, scaled, "tab:blue", "o-")]
+    if not torch.equal(scaled, raw):
+        styles.append(("before", raw, "tab:orange", "x--"))
     for label, probabilities, color, style in styles:
         predicted, correct = confidences(probabilities, labels)
         order, bins = np.argsort(predicted, kind="stable"), max(1, min(BINS, len(predicted) // 10))

@@ -60,11 +60,12 @@ def make_figures(
     if "probabilities" in task.pictures:
         scaled = torch.stack([task.predict(row.logits, row.temperature) for row in predictions])
         raw = torch.stack([task.predict(row.logits) for row in predictions])
-        calibrated = all(row.temperature is not None for row in predictions)
+        temperatures = {row.temperature for row in predictions}
+        calibration = "not calibrated" if None in temperatures else "calibrated"
+        if temperatures == {1.0}:
+            calibration = "calibrated (T = 1)"
         names = info.class_names or info.target_names
-        figures["probabilities"] = probabilities_figure(
-            scaled, raw if calibrated else None, labels, names, caption
-        )
+        figures["probabilities"] = probabilities_figure(scaled, raw, labels, names, calibration, caption)
     if "parity" in task.pictures:
         values = torch.stack([task.predict(row.logits) for row in predictions])
         figures["parity"] = parity_figure(values, labels, info.target_names, caption)
