@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from docgen import claims, results_page
+from docgen import claims, edge_worth, results_page
 from docgen.blocks import format_output, load_register, replace_block
 from docgen.dataset_facts import write_facts
 from docgen.remake import package_versions
@@ -35,6 +35,7 @@ SECTIONS: dict[str, Callable[[Results], str]] = {
     "cells": results_page.per_dataset,
     "seeds": results_page.seeds,
     "nested": results_page.nested,
+    "edges": edge_worth.edge_worth,
 }
 
 

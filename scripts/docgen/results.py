@@ -20,6 +20,7 @@ from egin_dgl.errors import ConfigError
 from egin_dgl.evaluation.history import History
 from egin_dgl.evaluation.summary import test_to_train
 from egin_dgl.files import write_text
+from egin_dgl.reporting.edges.study import ORIGINAL
 from egin_dgl.runs.fold_dir import read_history
 from egin_dgl.runs.reader import walk_runs
 from egin_dgl.runs.run_dir import RunDir
@@ -41,6 +42,7 @@ NAMES = {  # of models in tables, by option
 NOT_OTHERS = (
     *("dataset=", "model=", "cv=", "seed=", "reproducible="),
     *("experiment=", "hydra", "device=", "trainer.fold_workers=", "fold_curves="),
+    *ORIGINAL.overrides,
 )
 
 Scores = list[float] | None

@@ -41,10 +41,13 @@ class Results:
     def paper_models(self) -> list[str]:
         return [model for model in self.models if (NAMES[model], "MUTAG") in PUBLISHED]
 
-    def get(self, dataset: str, model: str, cv: str, seed: int = 0) -> CellResult | None:
-        """A cell with default options: seed 0 is reproducible on other processors, further seeds are in the arithmetic of a machine."""
+    def get(self, dataset: str, model: str, cv: str, *others: str, seed: int = 0) -> CellResult | None:
+        """A cell with default options but for `others`: seed 0 is reproducible on other processors, further seeds are in the
+        arithmetic of a machine."""
         choices = ("false",) if seed else REPRODUCIBLE
-        commands = (make_command(dataset, model, cv, seed=seed, reproducible=choice) for choice in choices)
+        commands = (
+            make_command(dataset, model, cv, *others, seed=seed, reproducible=choice) for choice in choices
+        )
         return next((self.cells[command] for command in commands if command in self.cells), None)
 
     def scores(self, dataset: str, model: str, protocol: str, cv: str | None = None) -> list[float] | None:
@@ -210,7 +213,7 @@ def seeds(results: Results) -> str:
     for dataset in results.datasets:
         row = [results.label(dataset)]
         for model in models:
-            cells = [results.get(dataset, model, "ten_fold", seed) for seed in SEEDS]
+            cells = [results.get(dataset, model, "ten_fold", seed=seed) for seed in SEEDS]
             means = [100 * np.mean(cell.accuracy["selected"] or np.nan) for cell in cells if cell]
             spread = f"{np.mean(means):.1f} ± {np.std(means, ddof=1):.1f}" if len(means) > 1 else MISSING
             row.append(spread if len(means) in (0, 1, len(SEEDS)) else f"{spread} ({len(means)} seeds)")

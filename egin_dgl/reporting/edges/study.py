@@ -12,6 +12,7 @@ from egin_dgl.reporting.formatting import Unit, unit_of
 from egin_dgl.reporting.many_runs.comparison import compare_groups
 from egin_dgl.reporting.many_runs.run_groups import ABSENT, RunGroup
 
+VERDICTS = {"better": "matters", "worse": "harms"}  # of a loss, for those of a difference
 REGION = 0.01  # of practical equivalence: 1 point; of an error such as RMSE, this fraction of it
 
 
@@ -120,9 +121,8 @@ class EdgeStudy:
             return "not applicable"
         if worth is None or worth.low is None or worth.high is None:
             return ABSENT
-        names = {"better": "matters", "worse": "harms"}
         verdict = practical_verdict(worth.low, worth.high, self.region)
-        return names.get(verdict, verdict)
+        return VERDICTS.get(verdict, verdict)
 
 
 def group_studies(groups: Sequence[RunGroup]) -> list[dict[str, RunGroup]]:
