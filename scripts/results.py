@@ -23,7 +23,8 @@ from docgen.results_figure import draw_results
 from docgen.results_page import Results
 from docgen.retrain import find_changed, load_canaries, verify_cells, write_canaries
 
-from egin_dgl.errors import ConfigError, EginError
+from egin_dgl.cli.entrypoint import run_app
+from egin_dgl.errors import ConfigError
 from egin_dgl.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,21 +78,18 @@ def verify(words: list[str]) -> None:
 
 def main() -> None:
     options = parse(sys.argv[1:])
-    try:
-        if options.command in ("update", "export"):
-            (update if options.command == "update" else export)(options.sweeps, options.commit)
-        elif options.command == "datasets":
-            write_facts(ROOT, RESULTS / "datasets.json")
-        elif options.command == "figure":
-            figure()
-        elif options.command == "show":
-            print(SECTIONS[options.section](Results.load(ROOT)))
-        elif options.command == "verify":
-            verify(options.words)
-        else:
-            canaries(options.write)
-    except (EginError, OSError) as error:
-        sys.exit(f"error: {error}")
+    if options.command in ("update", "export"):
+        (update if options.command == "update" else export)(options.sweeps, options.commit)
+    elif options.command == "datasets":
+        write_facts(ROOT, RESULTS / "datasets.json")
+    elif options.command == "figure":
+        figure()
+    elif options.command == "show":
+        print(SECTIONS[options.section](Results.load(ROOT)))
+    elif options.command == "verify":
+        verify(options.words)
+    else:
+        canaries(options.write)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -114,4 +112,4 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    run_app(main)

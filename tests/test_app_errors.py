@@ -97,7 +97,8 @@ def test_what_cannot_be_a_directory_is_refused_before_any_work(fail, tmp_path):
 
 
 def test_a_misspelt_option_waits_for_no_slow_import(unwatched):
-    command = [sys.executable, "-X", "importtime", SCRIPT, "modle=egin"]
+    # With one worker there is no forkserver, which imports torch in a process of its own.
+    command = [sys.executable, "-X", "importtime", SCRIPT, "trainer.fold_workers=1", "modle=egin"]
     with unwatched():  # it is refused
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     loaded = set(re.findall(r"\| +(\w+)$", done.stderr, re.MULTILINE))
@@ -121,6 +122,14 @@ def test_help_of_every_command_lists_its_options(capsys, monkeypatch):
             assert not end.code
         printed = capsys.readouterr().out
         assert all(text in printed for text in expected), name
+
+
+def test_output_that_nobody_reads_ends_a_command_quietly(unwatched):
+    command, pipe = [sys.executable, SCRIPT, "--help"], subprocess.PIPE
+    with unwatched(), subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_the_traceback_is_shown_on_request(refused, tmp_path):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import signal
 import sys
 import traceback
@@ -44,6 +45,7 @@ def run_app(main: Callable[[], object]) -> None:
             main()
             sys.stdout.flush()
     except Exception as error:
+        exit_if_unread(error, active_dir)
         in_sweep = active_dir is not None and SweepDir(active_dir).exists
         if WANTS_TRACEBACK or not (is_known(error) or in_sweep):
             raise
@@ -54,9 +56,9 @@ def run_app(main: Callable[[], object]) -> None:
         failure = finish_sweep() or failure
         sys.stdout.flush()
     except (OSError, StorageError) as error:
+        exit_if_unread(error, active_dir)
         failure = failure or describe_failure(error)
-        # The rest of the output cannot be written; Python would report it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
     if failure:
         sys.exit(f"error: {failure}")
 
@@ -67,6 +69,7 @@ def exit_on_error() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        exit_if_unread(error, active_dir)
         if WANTS_TRACEBACK or not is_known(error):
             traceback.print_exc()
         sys.exit(f"error: {describe_failure(error)}")
@@ -107,6 +110,29 @@ def finish_sweep() -> str | None:
     unfinished = len(publish_sweep(active_dir, Console(emoji=False)))
     hint = escape_control(resume_arguments(active_dir))
     return f"{unfinished} of {jobs} jobs failed; {hint} runs them again" if unfinished else None
+
+
+def exit_if_unread(error: Exception, directory: Path | None) -> None:
+    """End where nobody reads the output any more, as in `egin table | head`: without a word, unless a run can be resumed."""
+    if isinstance(error, BrokenPipeError) and is_unread(sys.stdout.fileno()):
+        discard_output()
+        if is_started(directory):
+            print(
+                f"nobody reads the output; {resume_arguments(directory)} resumes from here", file=sys.stderr
+            )
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def is_unread(descriptor: int) -> bool:
+    """Whether the other end of a pipe is closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # errors and hang-ups are always reported
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def discard_output() -> None:
+    """The rest of the output cannot be written; Python would report it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_interrupted(interrupt: KeyboardInterrupt, directory: Path | None) -> NoReturn:
