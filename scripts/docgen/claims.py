@@ -7,7 +7,7 @@ from scipy import stats
 
 from docgen.results import NAMES
 from docgen.results_page import FAMILY, MISSING, Results, mean_interval, percent, points, signed, table
-from egin_dgl.evaluation.statistics import holm, paired_test, practical_verdict, rank_test
+from egin_dgl.evaluation.statistics import holm, interval, paired_test, practical_verdict, rank_test
 
 MARGIN = 0.01  # accuracies closer than one point are practically equal
 
@@ -44,8 +44,13 @@ def egin_against_gin(results: Results, model: str = "egin", other: str = "gin") 
         "by a point",
     ]
     counts = ", ".join(f"{name} on {verdicts.count(name)}" for name in dict.fromkeys(verdicts))
-    mean = mean_interval([test.difference for test in tests])
-    sentence = f"{names} over {len(tests)} of {len(results.datasets)} datasets: mean difference {mean} points; {counts}."
+    differences = [test.difference for test in tests]
+    bounds = interval(differences, 0)
+    overall = f", {practical_verdict(*bounds, MARGIN)}" if bounds else ""
+    sentence = (
+        f"{names} over {len(tests)} of {len(results.datasets)} datasets: mean difference {mean_interval(differences)} "
+        f"points{overall}; dataset by dataset: {counts}."
+    )
     return f"{sentence}\n\n{table(header, rows)}"
 
 
