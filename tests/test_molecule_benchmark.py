@@ -18,15 +18,17 @@ PLANNED = pd.DataFrame(
 
 def results(*rows):
     made = [dict(zip(("model", "seed", "test", "cpu_seconds"), row, strict=True)) for row in rows]
-    losses = {"log_loss": 0.5, "calibrated_log_loss": 0.25}
-    return pd.DataFrame([{"data": "ESOL", "split": "random", **row, **losses} for row in made])
+    others = {"log_loss": 0.5, "calibrated_log_loss": 0.25, "processor": "one"}
+    return pd.DataFrame([{"data": "ESOL", "split": "random", **row, **others} for row in made])
 
 
 def test_tables_have_mean_and_standard_error_and_mark_what_is_missing():
     found = results(("GINE", 0, 1.0, 10.0), ("GINE", 1, 1.2, 20.0), ("chemprop", 0, 1.3, 2000.0))
     text = molecules.format_tables(found, PLANNED)
     assert "| ESOL, rmse | random | 1.100 ± 0.100 | 1.300 (1 of 2 seeds) |" in text
-    assert "| ESOL, rmse | random | 15 | 2,000 |" in text
+    assert "| ESOL, rmse | random | 15 | 2,000 | one |" in text
+    elsewhere = pd.concat([found[:2], found[2:].assign(processor="another")])
+    assert "| 2,000 | another, one |" in molecules.format_tables(elsewhere, PLANNED)
     assert "| ESOL, rmse | random | missing | missing |" in molecules.format_tables(found[:0], PLANNED)
     whole = pd.concat([found, results(("chemprop", 1, 1.3, 2000.0))])
     assert "| **1.100 ± 0.100** | 1.300 ± 0.000 |" in molecules.format_tables(whole, PLANNED)

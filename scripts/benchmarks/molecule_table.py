@@ -9,19 +9,26 @@ def format_tables(results: pd.DataFrame, planned: pd.DataFrame) -> str:
     """Mean ± standard error of the test score over seeds, and mean CPU seconds, each a row per data and split.
 
     A fit that is planned but not made is missing: a cell has fewer seeds than planned, or none. The best mean of a row is bold
-    where all of its fits are made.
+    where all of its fits are made. CPU times of a row compare if it names one processor.
 
     Args:
         results: a row per finished fit.
         planned: a row per fit of the benchmark, in the order of the tables.
     """
-    scores, times = (pivot(results, planned, cell) for cell in (score_cell, time_cell))
+    scores, times = pivot(results, planned, score_cell), pivot(results, planned, time_cell, processors=True)
     return f"Test score:\n\n{scores}\n\nCPU time of a fit in seconds:\n\n{times}"
 
 
-def pivot(results: pd.DataFrame, planned: pd.DataFrame, cell: Callable[[pd.DataFrame, int], str]) -> str:
+def pivot(
+    results: pd.DataFrame,
+    planned: pd.DataFrame,
+    cell: Callable[[pd.DataFrame, int], str],
+    processors: bool = False,
+) -> str:
     models = list(dict.fromkeys(planned["model"]))
     lines = [f"| data | split | {' | '.join(models)} |", "|---|---|" + "---:|" * len(models)]
+    if processors:
+        lines = [lines[0] + " processor |", lines[1] + "---|"]
     for (data, split), row in planned.groupby(["data", "split"], sort=False):
         metric, fits = row["metric"].iloc[0], results.query("data == @data and split == @split")
         cells = {
@@ -30,6 +37,8 @@ def pivot(results: pd.DataFrame, planned: pd.DataFrame, cell: Callable[[pd.DataF
         best = best_model(fits, metric) if cell is score_cell and len(fits) == len(row) else None
         texts = (f"**{text}**" if name == best else text for name, text in cells.items())
         lines.append(f"| {data}, {metric} | {split} | {' | '.join(texts)} |")
+        if processors:
+            lines[-1] += f" {', '.join(sorted(fits['processor'].dropna().unique()))} |"
     return "\n".join(lines)
 
 

@@ -25,6 +25,8 @@ import pandas as pd
 from molecule_fits import MoleculeSet, Score, fit_chemprop, fit_ours, write_split
 from molecule_table import format_calibration, format_tables
 
+from egin_dgl.reproducibility import processor_name
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "docs" / "benchmark-molecules.csv"
 RUNS = ROOT / "outputs" / "molecules"
@@ -69,7 +71,7 @@ class Fit:
         return RUNS / "splits" / f"{self.data}-{self.split}{seed}.csv".replace(" ", "_")
 
 
-COLUMNS = [field.name for kind in (Fit, Score) for field in fields(kind)]
+COLUMNS = [*(field.name for kind in (Fit, Score) for field in fields(kind)), "processor"]
 
 
 def all_fits() -> Iterator[Fit]:
@@ -123,7 +125,7 @@ def add_row(fit: Fit, score: Score) -> None:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if not file.tell():
             writer.writeheader()
-        writer.writerow(asdict(fit) | values)
+        writer.writerow(asdict(fit) | values | {"processor": processor_name()})
 
 
 def main(arguments: list[str]) -> None:
