@@ -10,10 +10,10 @@ The penalty shrinks T towards 1 where there is little data. A graph whose class 
 about log T with a Fisher information of p (1 − p) (z_1 − z_2)² ≈ 0.43, so λ = 20 is worth about 50 such graphs. It also keeps T
 from zero, that is every probability from 0 or 1, where every validation graph is classified correctly.
 
-The validation sets have also selected the epochs, so that they look better than new graphs. A T < 1, more confident predictions,
-would rest on this bias: where an epoch was selected, T is at least 1. And a T near 1 that fits the validation sets a little
-better is as likely to do harm: T is 1 unless the data reject this, by a likelihood ratio test at 5 %, for which the sum above must
-be lower by χ²₁(0.95) / 2 = 1.92.
+T is at least 1, which never makes predictions more confident: the validation sets have also selected the epochs, so that they
+look better than new graphs, and new graphs may come from elsewhere. And a T near 1 that fits the validation sets a little better
+is as likely to do harm: T is 1 unless the data reject this, by a likelihood ratio test at 5 %, for which the sum above must be
+lower by χ²₁(0.95) / 2 = 1.92.
 """
 
 import math
@@ -28,7 +28,7 @@ from egin_dgl.evaluation.history import FoldResult, selected_record
 from egin_dgl.evaluation.metrics import BY_TASK, MULTICLASS, Metric
 from egin_dgl.evaluation.protocols import has_probabilities
 
-MAX_TEMPERATURE = 50.0  # and 1 / MAX_TEMPERATURE is the minimum
+MAX_TEMPERATURE = 50.0
 PENALTY = 20.0  # λ for networks and forests, worth about 50 graphs
 MIN_GAIN = 1.92  # of the penalised log-likelihood over T = 1: χ²₁(0.95) / 2
 KERNEL_PENALTY = (
@@ -42,7 +42,7 @@ def fit_temperature(
     log_loss: Metric = MULTICLASS["log_loss"],
     penalty: float = PENALTY,
     min_gain: float = MIN_GAIN,
-    minimum: float = 1 / MAX_TEMPERATURE,
+    minimum: float = 1.0,
 ) -> float:
     """T ≥ `minimum` for logits (n, outputs) and labels, 1 where it gains less than `min_gain`.
 
@@ -108,9 +108,10 @@ def pooled_temperature(
     logits, labels = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
     probable = all(has_probabilities(result.history) for result in results)
     if not probable:
-        return fit_temperature(logits, labels, log_loss, KERNEL_PENALTY, min_gain=0.0)
-    has_selected = any(len(result.history) > 1 for result in results)
-    return fit_temperature(logits, labels, log_loss, minimum=1.0 if has_selected else 1 / MAX_TEMPERATURE)
+        return fit_temperature(
+            logits, labels, log_loss, KERNEL_PENALTY, min_gain=0.0, minimum=1 / MAX_TEMPERATURE
+        )
+    return fit_temperature(logits, labels, log_loss)
 
 
 def held_out_temperatures(results: Sequence[FoldResult], splits: Mapping[int, Split]) -> list[float | None]:
