@@ -34,7 +34,7 @@ PROGRAM = "python scripts/train.py"
 NAMES = {  # of models in tables, by option
     **{"dgcnn": "DGCNN", "gat": "GAT", "gin": "GIN", "egcn": "EGCN", "egin": "EGIN", "egin_eps": "EGIN-ε"},
     **{"egin_c": "EGIN-C", "egin_c_eps": "EGIN-C-ε", "egin_e": "EGIN-E", "egin_e_eps": "EGIN-E-ε"},
-    **{"egin_m": "EGIN-M", "gine": "GINE", "majority": "majority class", "mlp_bag": "MLP on a bag"},
+    **{"egin_m": "EGIN-M", "gine": "GINE", "majority": "Majority", "mlp_bag": "MLP on bags"},
     **{"ewl_kernel": "E-WL kernel", "ewl_forest": "E-WL forest"},
 }
 
